@@ -7,6 +7,9 @@ import os
 import pickle
 
 import advice
+import histories
+import venvs
+from bench import PROGRAMS
 from held_out import HELD_OUT
 from rows import Row, Verdict
 from seeds import SEEDS
@@ -59,6 +62,28 @@ def measure(bench, seed):
     return verdict
 
 
+def asks_nobody(bench):
+    """Looked at or not, the program fails at the same requests, and none of its objects is asked anything."""
+    verdict, runs = Verdict(), {}
+    for names in ('off', '10s'):
+        calls = os.path.join(bench.new_folder('calls'), 'calls')
+        flags = ['--reproducible', '--capacity', '3GiB', '--names', names, '--calls', calls]
+        run = bench.dry_run(venvs.python_of('torch-2.14.1'), ['-B', os.path.join(PROGRAMS, 'hostile.py')], flags)
+        with open(calls, encoding='utf-8') as file:
+            runs[names] = run, file.read(), histories.events(histories.load(run.histories[0])), records_of(run)
+    (off, off_calls, off_events, none), (on, on_calls, on_events, taken) = runs.values()
+    verdict.equal('exit code', (off.code, on.code), (0, 0))
+    verdict.expect(on.told and on.told[0]['failures'] > 2, 'no request failed')
+    verdict.equal('what was asked', on.told[0]['asked'], [])
+    verdict.expect(off.told[0] == on.told[0], f'the program tells {off.told[0]} and {on.told[0]}')
+    verdict.expect(off_calls == on_calls, 'the calls of the device differ')
+    difference = histories.first_difference(off_events, on_events)
+    verdict.expect(difference is None, f'the histories differ at {difference}')
+    verdict.expect(not any(none) and all(taken), 'names are taken where they are asked for, and only there')
+    verdict.cells['events'] = f'{len(on_events):,} the same'
+    return verdict
+
+
 def rows():
-    return [Row('holders', seed.name, 20, lambda bench, s=seed: measure(bench, s), is_usual=False, is_measured=True,
+    return [Row('holders', 'nobody is asked', 60, asks_nobody, is_usual=False, is_measured=True)] + [Row('holders', seed.name, 20, lambda bench, s=seed: measure(bench, s), is_usual=False, is_measured=True,
                 digest=advice.digest(seed)) for seed in SEEDS + HELD_OUT if seed.fails]

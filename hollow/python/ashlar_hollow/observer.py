@@ -17,6 +17,7 @@ as `ashlar_gpu._observer`, by the package. Thread rule: any thread. A forked chi
 """
 
 import contextlib
+import gc
 import inspect
 import os
 import pickle
@@ -75,6 +76,7 @@ class Failures(object):
     def begin(self, torch: Any, events: Optional[int]) -> None:
         """CUDA is up, and nothing has been allocated. No events: the history is the program's own."""
         try:
+            collector.load()
             observe(torch, self)
             self.is_observed = True
         except Exception as error:
@@ -120,12 +122,14 @@ def observe(torch: Any, failures: Failures) -> None:
     there = weakref.ref(failures)
 
     def observed(device: Any = None, requested: Any = None, *_: Any) -> None:
-        kept = there()
+        kept, held = there(), collector.hold()
         try:
             if kept is not None:
                 kept.observe(torch, device, requested)
         except Exception as error:
             sys.stderr.write("ashlar: no snapshot of this failure: %s\n" % reason(error))
+        finally:
+            collector.release(held)
 
     never_compile(torch, observed)
     torch._C._cuda_attach_out_of_memory_observer(observed)
@@ -206,6 +210,47 @@ def write_snapshot(torch: Any, path: str, names: Names = no_names, holders: Any 
         sys.stderr.write("ashlar: no memory history in %s: %s\n" % (path, reason(error)))
         remove(path + ".part")
         return False
+
+
+class Collector(object):
+    """Python's collector while we work: the program's garbage is collected at the moments of the program.
+
+    A cycle may hold memory of the device, and a collection comes when so many objects were made. What we make and let go
+    moves that count, as some objects are kept for use again. It is put right by objects that were made before.
+    """
+
+    BALLAST = 4000
+
+    def __init__(self) -> None:
+        self.ballast = []  # type: List[object]
+
+    def load(self) -> None:
+        if not self.ballast:
+            self.ballast = [_Weight() for _ in range(self.BALLAST)]
+
+    def hold(self) -> Any:
+        collects = gc.isenabled()
+        gc.disable()
+        return collects, gc.get_count()[0]
+
+    def release(self, held: Any) -> None:
+        more = gc.get_count()[0] - held[1]
+        if 0 < more < len(self.ballast):
+            del self.ballast[-more:]
+        while more < 0:
+            self.ballast.append(_Weight())
+            more += 1
+        if held[0]:
+            gc.enable()
+
+
+class _Weight(object):
+    """Counted by the collector, and never kept for use again."""
+
+    __slots__ = ("held",)
+
+
+collector = Collector()
 
 
 @contextlib.contextmanager

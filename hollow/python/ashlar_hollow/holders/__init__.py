@@ -86,14 +86,13 @@ class Names(object):
             return
         taking = Taking(torch, self.limits)
         self.is_under_way = True
-        began = time.monotonic()
         try:
             with taking:
                 yield lambda snapshot: self._add(taking, snapshot, when, is_at_end)
         finally:
             self.is_under_way = False
             self.walks += 1
-            self.seconds += time.monotonic() - began
+            self.seconds += taking.seconds
 
     def _add(self, taking, snapshot, when, is_at_end):
         try:
@@ -129,9 +128,9 @@ class Taking(object):
     def __init__(self, torch, limits):
         self.torch, self.limits = torch, limits
         self.every = []
+        self.seconds = 0.0  # of the walk, without the snapshot
 
     def __enter__(self):
-        self.began = time.monotonic()
         self.collects, self.interval = gc.isenabled(), sys.getswitchinterval()
         gc.disable()
         sys.setswitchinterval(_A_LONG_TIME)
@@ -145,9 +144,13 @@ class Taking(object):
             gc.enable()
 
     def add_to(self, snapshot, when, is_at_end=False):
-        with tensors.undisturbed(self.torch):
-            snapshot[KEY] = self._taken(record.Blocks(snapshot, _stack()), when, is_at_end)
-        snapshot[KEY]["seconds"] = round(time.monotonic() - self.began, 3)
+        began = time.monotonic()
+        try:
+            with tensors.undisturbed(self.torch):
+                snapshot[KEY] = self._taken(record.Blocks(snapshot, _stack()), when, is_at_end)
+        finally:
+            self.seconds = time.monotonic() - began
+        snapshot[KEY]["seconds"] = round(self.seconds, 3)
 
     def _taken(self, blocks, when, is_at_end):
         modules = roots.Modules(is_ours)

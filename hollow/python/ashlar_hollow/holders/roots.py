@@ -96,8 +96,8 @@ def walk_all(walk, modules, every):
         walk.drain()
         walk.phase = LIBRARY_FRAMES
     del threads
-    if walk.is_all_named():
-        return  # libraries hold most objects, and hardly ever a tensor
+    if walk.is_nearly_all_named():
+        return
     _libraries(walk, modules)
     walk.phase = UNSEEN
     unreached = _Unreached(walk, every)
@@ -113,7 +113,7 @@ def walk_globals(walk, modules):
     if ended_by is not None:
         walk.root(Root("the error that ended the program", GLOBAL), ended_by)
     walk.drain()
-    if not walk.is_all_named():
+    if not walk.is_nearly_all_named():
         _libraries(walk, modules)
 
 
