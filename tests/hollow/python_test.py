@@ -350,6 +350,7 @@ class Counted(unittest.TestCase):
     def test_a_failure_leaves_the_collector_s_count_as_it_was(self):
         run = Run(USES + """
 import gc
+from ashlar_hollow import observer
 observed, = torch._C.observers
 gc.collect()
 moved = []
@@ -357,6 +358,10 @@ for _ in range(5):
     before = gc.get_count()[0]
     observed(0, 77, 0, 0)
     moved.append(gc.get_count()[0] - before)
+held = observer.collector.hold()
+stay = [set() for _ in range(50)]
+observer.collector.release(held)
+moved.append(gc.get_count()[0] - held[1])
 print(max(map(abs, moved[1:])) <= 4 or moved, gc.isenabled())
 """)
         self.assertEqual((run.out.strip(), run.err), ("True True", ""))
