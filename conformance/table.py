@@ -54,6 +54,9 @@ GROUPS = {  # group -> (its title, what is held to what)
     'advice': ('Seeded programs, and the advice followed', 'Each has one planted sickness, or none. '
                '`planted bytes` are counted by the program itself. What is to be pasted was pasted, and the program '
                'ran again. A healthy program has no failure, no retry, and no setting that lowers its peak by 10 %.'),
+    'holders': ('Who holds it, by name',
+                'Seeded programs at their last failure: the share of the live bytes that has a Python name, the time of the look, '
+                'and the two that hold most.'),
     'tuner': ('The tuner, and what came of what it promised', 'Under `ashlar dry-run`, by `python -m ashlar_gpu.torch --tune`. What '
               'is reserved with the setting is no more than what was promised.'),
 }

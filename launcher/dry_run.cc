@@ -45,6 +45,7 @@ struct DryRunFlags {
   CardFlags cards;
   std::optional<std::string> conf;
   std::optional<std::uint64_t> history;
+  std::optional<std::string> names;
   std::string calls;
   bool skip_init = false;
   bool reproducible = false;
@@ -66,6 +67,7 @@ std::map<std::string, std::string> EnvironmentOf(const DryRunFlags& flags, const
       {"TRITON_LIBCUDA_PATH", files.drivers},
   };
   if (flags.history.has_value()) out["ASHLAR_HISTORY"] = absl::StrCat(*flags.history);
+  if (flags.names.has_value()) out["ASHLAR_NAMES"] = *flags.names;
   if (!flags.calls.empty()) out["ASHLAR_HOLLOW_CALLS"] = flags.calls;
   if (flags.skip_init) out["ASHLAR_SKIP_INIT"] = "1";
   if (flags.reproducible) {
@@ -210,6 +212,10 @@ int RunDryRun(const DryRunFlags& flags) {
     return Fail(kUsage, absl::InvalidArgumentError(
                             absl::StrCat("--fail-on: '", flags.fail_on, "' is not known: give --fail-on oom")));
   }
+  if (flags.names.has_value()) {
+    const absl::StatusOr<std::string> names = NamesSetting(*flags.names);
+    if (!names.ok()) return Fail(kUsage, names.status());
+  }
   // Before the program writes what its own words name.
   const absl::Status kept =
       NoInputIsWritten(flags.program, {{"--report", flags.page}, {"--json-to", flags.json_to}, {"-o", flags.output}});
@@ -261,6 +267,7 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   AddCardFlags(app, flags->cards);
   app.Add("--conf", flags->conf, "settings, put into PYTORCH_CUDA_ALLOC_CONF").Takes("CONF");
   app.Add("--history", flags->history, "events that PyTorch records at most (default 1,000,000)");
+  app.Add("--names", flags->names, kNamesHelp);
   app.Add("--calls", flags->calls, "a file: writes each call on device memory; %p in its name is the process's number")
       .Takes("FILE")
       .NotEmpty();

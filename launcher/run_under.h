@@ -23,6 +23,7 @@ struct UnderFlags {
   bool records = false;
   bool serves = false;
   std::optional<std::uint64_t> history = std::nullopt;  // events that PyTorch keeps
+  std::optional<std::string> names = std::nullopt;      // how long a look at who holds the memory may take
   std::string output = {};                              // of the history
   std::optional<std::string> conf = std::nullopt;       // settings of what serves
 };

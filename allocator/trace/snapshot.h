@@ -16,6 +16,7 @@
 #include "allocator/base/units.h"
 #include "allocator/trace/event.h"
 #include "allocator/trace/fact.h"
+#include "allocator/trace/holders.h"
 #include "allocator/trace/note.h"
 #include "allocator/trace/stack_table.h"
 
@@ -166,6 +167,7 @@ struct Snapshot {
   StackTable stacks;
   LabelTable labels;  // of the events
   HostMemory host;
+  std::optional<Holders> holders;  // nullopt: nobody wrote down who held the live blocks
   std::optional<RecordedSettings> settings;
   std::optional<RecordingInfo> recording;  // nullopt: another allocator's, or converted from such
   Traits traits;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "commands/explain/explain_report.h"
+#include "commands/explain/held_report.h"
 #include "commands/explain/suggestions.h"
 #include "commands/shared/json_values.h"
 
@@ -249,6 +250,7 @@ Json ExplanationJson(const answers::Explanation& e) {
                  {"utilisation", OrNull(e.memory.peak.utilisation)}};
   out["stacks"] = List(e.memory.holders.stacks, StackJson);
   out["sizes"] = List(e.memory.holders.sizes, SizeJson);
+  out["held"] = HeldJson(e.memory.holders.names);
   out["labels"] = List(e.memory.holders.labels, LabelJson);
   out["pinned_host"] = HostJson(e.memory.host);
   out["live_at_end"] = AtEndJson(e.memory.at_end);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "commands/explain/explain_report.h"
+#include "commands/explain/held_report.h"
 #include "commands/explain/suggestions.h"
 #include "commands/shared/layout.h"
 
@@ -15,6 +16,7 @@ namespace ashlar::report {
 namespace {
 
 constexpr std::size_t kMostMarkdownCauses = 3;
+constexpr std::size_t kMostMarkdownNames = 10;
 
 using Cells = std::vector<std::string>;
 
@@ -104,12 +106,25 @@ void AppendWhy(const answers::Explanation& e, std::string& out) {
   AppendTable("Why", "", {"bytes", "", "cause"}, {"---:", "---", "---"}, rows, out);
 }
 
+void AppendNames(const answers::Explanation& e, std::string& out) {
+  if (!e.memory.holders.names.has_value()) return;
+  std::vector<Cells> rows;
+  for (const answers::HeldRow& row : e.memory.holders.names->rows) {
+    if (rows.size() == kMostMarkdownNames) break;
+    rows.push_back({FormatBytes(row.bytes), FormatCount(row.blocks),
+                    MarkdownText(absl::StrCat(HolderText(row.holder), GrowthText(row.growth)))});
+  }
+  AppendTable("Who holds it", absl::StrCat(" (at ", MarkdownText(e.memory.holders.names->when), ")"),
+              {"bytes", "blocks", "name"}, {"---:", "---:", "---"}, rows, out);
+}
+
 void AppendHolders(const answers::Explanation& e, std::string& out) {
   std::vector<Cells> rows;
   for (const analyses::LabelledStack& stack : e.memory.holders.stacks) {
     rows.push_back({FormatBytes(stack.bytes), FormatCount(stack.blocks), MarkdownText(stack.label)});
   }
-  AppendTable("Who holds it", "", {"bytes", "blocks", "line"}, {"---:", "---:", "---"}, rows, out);
+  AppendTable(e.memory.holders.names.has_value() ? "Allocated by" : "Who holds it", "", {"bytes", "blocks", "line"},
+              {"---:", "---:", "---"}, rows, out);
 }
 
 void AppendSettings(const answers::Explanation& e, std::string& out) {
@@ -160,6 +175,7 @@ std::string ToMarkdown(const std::vector<answers::Explanation>& explanations) {
     AppendRaised(e, out);
     AppendWhere(e, out);
     AppendWhy(e, out);
+    AppendNames(e, out);
     AppendHolders(e, out);
     AppendSettings(e, out);
     if (!e.verdict.next.sentence.empty())

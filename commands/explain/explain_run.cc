@@ -173,6 +173,7 @@ Explanation OfRecord(const analyses::CauseContext& context, const KnownDevice& d
   Explanation out = OfTimeline(context, device);
   out.source = run.source;
   out.memory.holders.labels = LinesByLabel(run.timeline, context.history->moment, snapshot.labels, kMostLabels);
+  out.memory.holders.names = NameHolders(snapshot, run.timeline, context.history->steps);
   out.memory.host = FiguresOf(snapshot.host);
   if (!NotesOnUnwinding(run.timeline).empty()) out.verdict.next = ObserverInTime();
   return out;

@@ -20,6 +20,7 @@
 #include "analyzer/analyses/message/oom_message_verdict.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/timeline/timeline.h"
+#include "commands/explain/held_by_name.h"
 #include "commands/explain/labelled_memory.h"
 
 namespace ashlar::answers {
@@ -38,6 +39,7 @@ struct Holders {
   std::vector<analyses::LabelledStack> stacks = {};
   std::vector<analyses::LiveSize> sizes = {};  // in their place, where the input names no block
   std::vector<LabelLine> labels = {};          // by the texts that the program put on them
+  std::optional<HeldByName> names = {};        // by what holds them in the program; nullopt: the input has no names
 };
 
 // Pins of one line of code; of one block each where the trace has no stacks.

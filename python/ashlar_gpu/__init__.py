@@ -6,6 +6,7 @@
     ashlar_gpu.dry_run(["python", "train.py"], device="T4") # without a GPU: does it fit
     with ashlar_gpu.record() as run: ...                    # the history of a block
     ashlar_gpu.estimate("config.json", batch=8)             # before there is a program
+    ashlar_gpu.names()                                      # who holds the memory now, by Python's names
     ashlar_gpu.report("snapshot.pickle")                    # a page to look at
     ashlar_gpu.sweep(["rank0.pickle", "rank1.pickle"])      # the one setting that serves best
 
@@ -19,6 +20,7 @@ from ashlar_gpu._dry_run import dry_run
 from ashlar_gpu._errors import Error
 from ashlar_gpu._estimate import estimate
 from ashlar_gpu._explain import explain
+from ashlar_gpu._names import Names, names
 from ashlar_gpu._on_oom import on_oom
 from ashlar_gpu._page import Page
 from ashlar_gpu._record import Recording, record
@@ -29,8 +31,8 @@ from ashlar_gpu.results.estimate import Estimate
 from ashlar_gpu.results.explanation import Explanation
 from ashlar_gpu.results.sweep import Sweep
 
-__all__ = ["DryRun", "Error", "Estimate", "Explanation", "Page", "Recording", "Sweep", "dry_run", "estimate", "explain",
-           "on_oom", "record", "report", "sweep"]
+__all__ = ["DryRun", "Error", "Estimate", "Explanation", "Names", "Page", "Recording", "Sweep", "dry_run", "estimate", "explain",
+           "names", "on_oom", "record", "report", "sweep"]
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -20,7 +20,7 @@ import tempfile
 import threading
 from typing import Any, List, Optional
 
-from ashlar_gpu import _cells, _imports, _observer, _sources, _verdict
+from ashlar_gpu import _cells, _holders, _imports, _observer, _sources, _verdict
 from ashlar_gpu._errors import Error
 from ashlar_gpu._observer import Failure, Failures
 from ashlar_gpu._sources import Path
@@ -30,16 +30,18 @@ EVENTS = 100000  # of PyTorch's history: some ten to a hundred steps
 _installed: "Optional[_Hooks]" = None
 
 
-def on_oom(*, keep: Optional[Path] = None, events: int = EVENTS, brief: Optional[bool] = None) -> None:
+def on_oom(*, keep: Optional[Path] = None, events: int = EVENTS, brief: Optional[bool] = None,
+           names: float = 10.0) -> None:
     """Makes tracebacks of out-of-memory errors end with their explanation.
 
     `keep` is a folder where the snapshots stay (oom-PID-N.pickle), else they go when the program ends. `events` is the
     length of PyTorch's history. `brief` leaves out all but the verdict, the accounting, the causes and the line to
-    paste; None: in jobs of several ranks. Call it before the model is made, so that the history has it.
+    paste; None: in jobs of several ranks. `names` bounds the seconds of a look at who holds the memory, by Python's
+    names; 0: none is taken. Call it before the model is made, so that the history has it.
     """
     global _installed
     if _installed is None:
-        _installed = _Hooks(_folder(keep), keep is None, events, brief)
+        _installed = _Hooks(_folder(keep), keep is None, events, brief, names)
 
 
 def _folder(keep: Optional[Path]) -> str:
@@ -53,8 +55,8 @@ def _folder(keep: Optional[Path]) -> str:
 
 
 class _Hooks(object):
-    def __init__(self, folder: str, is_temporary: bool, events: int, brief: Optional[bool]) -> None:
-        self.failures = Failures(folder, _cells.names)
+    def __init__(self, folder: str, is_temporary: bool, events: int, brief: Optional[bool], names: float) -> None:
+        self.failures = Failures(folder, _cells.names, _holders.Names(_holders.Limits(names)))
         self.brief = brief
         self.pid = os.getpid()
         self.is_temporary = is_temporary

@@ -19,7 +19,8 @@ from ashlar_gpu import _native
 from ashlar_gpu._errors import Error
 
 # What dry-run and record put into the environment of a program.
-LAUNCHER = ("ASHLAR_HOLLOW_RUN", "ASHLAR_RECORD", "ASHLAR_HISTORY", "ASHLAR_SKIP_INIT", "ASHLAR_REPRODUCIBLE")
+LAUNCHER = ("ASHLAR_HOLLOW_RUN", "ASHLAR_RECORD", "ASHLAR_HISTORY", "ASHLAR_SKIP_INIT", "ASHLAR_REPRODUCIBLE",
+            "ASHLAR_NAMES")
 
 
 @dataclasses.dataclass(frozen=True)

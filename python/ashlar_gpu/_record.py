@@ -18,7 +18,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Optional, Type
 
-from ashlar_gpu import _cells, _observer, _on_oom, _sources, _verdict
+from ashlar_gpu import _cells, _holders, _observer, _on_oom, _sources, _verdict
 from ashlar_gpu._errors import Error
 from ashlar_gpu._explain import Size, explain
 from ashlar_gpu._observer import Failure, Failures
@@ -36,7 +36,7 @@ class Recording(object):
         self._events, self._capacity = events, capacity
         self._folder = tempfile.mkdtemp(prefix="ashlar-record-")
         self._clean = weakref.finalize(self, shutil.rmtree, self._folder, True)
-        self._failures = Failures(self._folder, _cells.names)
+        self._failures = Failures(self._folder, _cells.names, _holders.Names())
         self._failure: Optional[Failure] = None
         self._explanation: Optional[Explanation] = None
         self._torch: Any = None

@@ -19,7 +19,7 @@ PYTHON_SIDE = os.path.join(ROOT, "hollow", "python")
 # What history.py uses of torch, as PyTorch 2.1 and later have it; `use` is CUDA's first use.
 TORCH = {
     "torch/__init__.py": """
-        __version__ = "2.9.9"
+        __version__, strided = "2.9.9", "strided"
         from torch import _C, cuda
         def __getattr__(name):
             if name != "_inductor": raise AttributeError(name)
@@ -28,6 +28,11 @@ TORCH = {
     """,
     "torch/_inductor.py": "exec('made = 1')\n",
     "torch/_C.py": """
+        import contextlib
+        class TensorBase: pass
+        class StorageBase: pass
+        class _FunctionBase: pass
+        DisableTorchFunction = _DisableTorchDispatch = contextlib.nullcontext
         observers, peak, resets = [], {"allocated_bytes.all.peak": 0, "reserved_bytes.all.peak": 0}, []
         def _cuda_attach_out_of_memory_observer(observer): observers.append(observer)
         def _cuda_resetPeakMemoryStats(device): peak.update({key: 0 for key in peak})
@@ -379,8 +384,46 @@ class Refused(unittest.TestCase):
         self.assertFalse(run.info()["recorded_by_program"])
 
 
+class Counted(unittest.TestCase):
+    """A cycle may hold memory of the device: when it is collected goes by a count of objects."""
+
+    def test_a_failure_leaves_the_collector_s_count_as_it_was(self):
+        run = Run(USES + """
+import gc
+from ashlar_hollow import observer
+observed, = torch._C.observers
+gc.collect()
+moved = []
+for _ in range(5):
+    before = gc.get_count()[0]
+    observed(0, 77, 0, 0)
+    moved.append(gc.get_count()[0] - before)
+held = observer.collector.hold()
+stay = [set() for _ in range(50)]
+observer.collector.release(held)
+moved.append(gc.get_count()[0] - held[1])
+print(max(map(abs, moved[1:])) <= 4 or moved, gc.isenabled())
+""")
+        self.assertEqual((run.out.strip(), run.err), ("True True", ""))
+
+
+# What the file says now of when names were taken.
+READS = """
+import glob, pickle
+with open(glob.glob(os.environ["ASHLAR_RECORD"] + "/history-*")[0], "rb") as data:
+    print(pickle.load(data).get("ashlar_names", {}).get("when"))
+"""
+
+
 class Signals(unittest.TestCase):
     KILL = "os.kill(os.getpid(), signal.%s)\n"
+
+    def test_at_sigusr1_names_are_taken_where_the_program_has_no_handler(self):
+        alone = Run(USES + "os.kill(os.getpid(), signal.SIGUSR1)\n" + READS)
+        self.assertEqual((alone.code, alone.out.strip(), alone.err), (0, "signal %d" % signal.SIGUSR1, ""))
+        handled = "import signal\nsignal.signal(signal.SIGUSR1, lambda *_: None)\n"
+        beside = Run(handled + USES + "os.kill(os.getpid(), signal.SIGUSR1)\n" + READS)
+        self.assertEqual((beside.code, beside.out.strip(), beside.err), (0, "None", ""))
 
     def test_sigusr1_writes_and_the_program_goes_on(self):
         run = Run(USES + self.KILL % "SIGUSR1" + "import json; print(len(os.listdir(os.environ['ASHLAR_RECORD'])))")

@@ -70,7 +70,7 @@ TEST_F(DryRunCommandTest, TheMachineIsWrittenAsAsked) {
 TEST_F(DryRunCommandTest, TheProgramGetsTheHollowDevice) {
   setenv("PYTHONPATH", "/mine", 1);
   const Result result =
-      Run("dry-run --conf backend:native --history 12 --skip-init --calls calls.%p --reproducible -- env");
+      Run("dry-run --conf backend:native --history 12 --names 3s --skip-init --calls calls.%p --reproducible -- env");
   unsetenv("PYTHONPATH");
   const auto has = [&](const std::string& line) { EXPECT_THAT("\n" + result.out, HasSubstr("\n" + line + "\n")); };
   has("LD_PRELOAD=" + folder_ + "libashlar_hollow.so");
@@ -78,14 +78,25 @@ TEST_F(DryRunCommandTest, TheProgramGetsTheHollowDevice) {
   has("TRITON_LIBCUDA_PATH=" + folder_ + "shims");
   has("PYTHONPATH=" + folder_ + "python:/mine");
   for (const char* line : {"PYTORCH_CUDA_ALLOC_CONF=backend:native", "PYTORCH_ALLOC_CONF=backend:native",
-                           "ASHLAR_HISTORY=12", "ASHLAR_SKIP_INIT=1", "ASHLAR_HOLLOW_CALLS=calls.%p",
+                           "ASHLAR_HISTORY=12", "ASHLAR_NAMES=3s", "ASHLAR_SKIP_INIT=1", "ASHLAR_HOLLOW_CALLS=calls.%p",
                            "ASHLAR_REPRODUCIBLE=1", "PYTHONHASHSEED=0", "OMP_NUM_THREADS=1"}) {
     has(line);
   }
   const std::string plain = Run("dry-run -- env").out;
-  for (const char* name :
-       {"PYTORCH_ALLOC_CONF", "ASHLAR_HOLLOW_CALLS", "ASHLAR_SKIP_INIT", "PYTHONHASHSEED", "ASHLAR_HISTORY="}) {
+  for (const char* name : {"PYTORCH_ALLOC_CONF", "ASHLAR_HOLLOW_CALLS", "ASHLAR_SKIP_INIT", "PYTHONHASHSEED",
+                           "ASHLAR_HISTORY=", "ASHLAR_NAMES="}) {
     EXPECT_THAT(plain, Not(HasSubstr(name)));
+  }
+}
+
+TEST_F(DryRunCommandTest, HowLongALookMayTakeIsATimeOrOff) {
+  for (const char* command : {"dry-run", "record"}) {
+    for (const char* given : {"soon", "-1s", "3600s", "3m", "''"}) {
+      const Result refused = Run(absl::StrCat(command, " --names ", given, " -- true"));
+      EXPECT_EQ(refused.code, 2) << command << " " << given;
+      EXPECT_THAT(refused.error, HasSubstr("--names")) << command << " " << given;
+    }
+    EXPECT_THAT(Run(absl::StrCat(command, " --names off -- env")).out, HasSubstr("\nASHLAR_NAMES=off\n"));
   }
 }
 

@@ -17,10 +17,15 @@ HAS_NOTES = sys.version_info >= (3, 11)
 # What ashlar_gpu uses of torch, as PyTorch 2.1 and later have it.
 TORCH = {
     "torch/__init__.py": """
-        __version__ = "2.9.9"
+        __version__, strided = "2.9.9", "strided"
         from torch import _C, cuda
     """,
     "torch/_C.py": """
+        import contextlib
+        class TensorBase: pass
+        class StorageBase: pass
+        class _FunctionBase: pass
+        DisableTorchFunction = _DisableTorchDispatch = contextlib.nullcontext
         observers = []
         is_pluggable = False
         def _cuda_attach_out_of_memory_observer(observer):

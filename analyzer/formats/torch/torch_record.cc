@@ -20,6 +20,7 @@ constexpr std::array<absl::string_view, kFieldCount> kNames = {
     "external_annotations",
     "host_segments",
     "host_traces",
+    "ashlar_names",
     "device",
     "address",
     "total_size",

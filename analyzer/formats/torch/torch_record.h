@@ -30,6 +30,7 @@ enum class Field : std::uint8_t {
   kExternalAnnotations,
   kHostSegments,
   kHostTraces,
+  kAshlarNames,
   // segments and blocks
   kDevice,
   kAddress,

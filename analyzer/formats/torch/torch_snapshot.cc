@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "analyzer/formats/pickle/pickle.h"
 #include "analyzer/formats/pickle/pickle_writer.h"
+#include "analyzer/formats/torch/torch_holders.h"
 #include "analyzer/formats/torch/torch_parts.h"
 #include "analyzer/formats/torch/torch_record.h"
 #include "analyzer/formats/torch/torch_stream.h"
@@ -38,9 +39,10 @@ namespace {
 using pickle::Kind;
 using pickle::Value;
 
-constexpr RecordKind kTop = {"the top level",
-                             FieldSet({Field::kSegments, Field::kDeviceTraces, Field::kAllocatorSettings,
-                                       Field::kExternalAnnotations, Field::kHostSegments, Field::kHostTraces})};
+constexpr RecordKind kTop = {
+    "the top level",
+    FieldSet({Field::kSegments, Field::kDeviceTraces, Field::kAllocatorSettings, Field::kExternalAnnotations,
+              Field::kHostSegments, Field::kHostTraces, Field::kAshlarNames})};
 
 absl::Status NotASnapshot(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("this pickle is not a PyTorch memory snapshot: ", why));
@@ -75,6 +77,7 @@ absl::Status ReadParts(const Record& top, TorchContext* context) {
   if (!status.ok()) return status;
   if (const Value* value = top.Find(Field::kHostSegments); value != nullptr) ReadHostSegments(*value, context);
   if (const Value* value = top.Find(Field::kHostTraces); value != nullptr) ReadHostTraces(*value, context);
+  if (const Value* value = top.Find(Field::kAshlarNames); value != nullptr) ReadHolders(*value, context);
   return status;
 }
 
@@ -211,6 +214,10 @@ class Writer {
     if (snapshot_.traits.has_host || !snapshot_.host.IsEmpty()) Host();
     if (snapshot_.settings) Settings(*snapshot_.settings);
     if (snapshot_.settings || !snapshot_.annotations.empty()) Annotations();
+    if (snapshot_.holders) {
+      Key(Field::kAshlarNames);
+      WriteHolders(snapshot_, out_);
+    }
     out_.EndDict();
     out_.Finish();
   }

@@ -5,6 +5,7 @@ settings    those settings
 imports     a call after a module's import
 history     recording, and what a process leaves behind
 observer    what is asked of PyTorch's memory, which may fail: its history, snapshots of failures; the package has it too
+holders     who holds each live byte, by its Python name; the package has it too
 signals     the same at SIGUSR1 and SIGTERM
 peaks       the peaks of a process, resets by the program or not
 library     the preloaded library's functions

@@ -9,20 +9,6 @@ from . import imports
 from .unseen import during, unseen
 
 
-def never_compile(torch, *functions):
-    """torch.compile leaves these functions alone, also where a compiled program's frames call them."""
-    try:
-        frames = torch._C._dynamo.eval_frame
-    except AttributeError:
-        return
-    for function in functions:
-        if hasattr(frames, "set_code_exec_strategy"):
-            skip = frames._FrameAction.SKIP
-            frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))
-        elif hasattr(frames, "skip_code"):
-            frames.skip_code(function.__code__)
-
-
 def _watch_inductor(torch, known):
     def before(_):
         return known.forget_unused

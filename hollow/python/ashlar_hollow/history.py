@@ -18,8 +18,10 @@ import sys
 import threading
 import time
 
-from . import observer, peaks, signals
+from . import holders, observer, peaks, settings, signals
 from .unseen import unseen
+
+AT_END_SECONDS = 1.0
 
 
 class Recording(object):
@@ -37,7 +39,8 @@ class Recording(object):
         """As at a process's start: a fork may have left the parent's state."""
         self.pid = 0  # of the process in which CUDA is in use
         self.began = None
-        self.failures = observer.Failures(self.folder)
+        self.holders = holders.Names(holders.limits_of(os.environ.get(settings.NAMES, "")))
+        self.failures = observer.Failures(self.folder, holders=self.holders)
         self.stopped = False
         self.writing = threading.RLock()
 
@@ -73,12 +76,14 @@ class Recording(object):
             self.write("recording stopped")
         self.stopped = True
 
-    def write(self, reason):
+    def write(self, reason, takes_names=False, is_at_end=False):
         if not self.here():
             return
         with self.writing:
             if not self.stopped and self.failures.has_history:
-                observer.write_snapshot(self.torch, self.path("history-%d.pickle" % self.pid))
+                path = self.path("history-%d.pickle" % self.pid)
+                taken = self.holders if takes_names else holders.Again(self.holders)
+                observer.write_snapshot(self.torch, path, holders=taken, when=reason, is_at_end=is_at_end)
             info = self.info(reason)
             path = self.path("info-%d.json" % self.pid)
             with open(path + ".part", "w") as out:
@@ -89,7 +94,10 @@ class Recording(object):
         if not self.here():
             return
         error = getattr(sys, "last_value", None)
-        _guarded(self.write)("exit" if error is None else "exception")
+        takes_names = bool(os.environ.get(settings.HOLLOW_RUN)) and not self.failures.all
+        if takes_names:  # a whole run comes before it: of this process it is the last
+            self.holders.limits = self.holders.limits.at_most(AT_END_SECONDS)
+        _guarded(self.write)("exit" if error is None else "exception", takes_names, is_at_end=True)
         self.pid = 0  # written: not again
 
     def info(self, reason):
@@ -146,9 +154,9 @@ def _guarded(call):
     """The call, of which nothing comes out but a line: a program that asked for none of this goes on."""
 
     @functools.wraps(call)
-    def guarded(*args):
+    def guarded(*args, **kwargs):
         try:
-            return call(*args)
+            return call(*args, **kwargs)
         except Exception as error:
             sys.stderr.write("ashlar: no memory history: %s\n" % observer.named(error))
 

@@ -17,6 +17,7 @@ as `ashlar_gpu._observer`, by the package. Thread rule: any thread. A forked chi
 """
 
 import contextlib
+import gc
 import inspect
 import os
 import pickle
@@ -50,8 +51,10 @@ class Failure(object):
 
 
 class Failures(object):
-    def __init__(self, folder: str, names: Names = no_names) -> None:
-        self.folder, self.names = folder, names
+    """`holders`: who holds the memory, by name (holders.Names); None: that is not kept."""
+
+    def __init__(self, folder: str, names: Names = no_names, holders: Any = None) -> None:
+        self.folder, self.names, self.holders = folder, names, holders
         self.all = []  # type: List[Failure]
         self.began = time.monotonic()
         self.seconds = 0.0  # spent on snapshots
@@ -73,6 +76,7 @@ class Failures(object):
     def begin(self, torch: Any, events: Optional[int]) -> None:
         """CUDA is up, and nothing has been allocated. No events: the history is the program's own."""
         try:
+            collector.load()
             observe(torch, self)
             self.is_observed = True
         except Exception as error:
@@ -98,7 +102,7 @@ class Failures(object):
 
     def _dump(self, torch: Any, number: int) -> Optional[str]:
         path = os.path.join(self.folder, "oom-%d-%d.pickle" % (os.getpid(), number))
-        return path if write_snapshot(torch, path, self.names) else None
+        return path if write_snapshot(torch, path, self.names, self.holders, "out_of_memory") else None
 
     def of_error(self, error: BaseException) -> Failure:
         """The failure that this exception tells of; a new one without a snapshot, where nothing observed it."""
@@ -118,13 +122,16 @@ def observe(torch: Any, failures: Failures) -> None:
     there = weakref.ref(failures)
 
     def observed(device: Any = None, requested: Any = None, *_: Any) -> None:
-        kept = there()
+        kept, held = there(), collector.hold()
         try:
             if kept is not None:
                 kept.observe(torch, device, requested)
         except Exception as error:
             sys.stderr.write("ashlar: no snapshot of this failure: %s\n" % reason(error))
+        finally:
+            collector.release(held)
 
+    never_compile(torch, observed)
     torch._C._cuda_attach_out_of_memory_observer(observed)
 
 
@@ -183,11 +190,17 @@ def stop_history(torch: Any) -> None:
         torch.cuda.memory._record_memory_history(False)
 
 
-def write_snapshot(torch: Any, path: str, names: Names = no_names) -> bool:
-    """Writes PyTorch's snapshot, whole or not at all; False, with a line on stderr, where it cannot be had."""
+def write_snapshot(torch: Any, path: str, names: Names = no_names, holders: Any = None, when: str = "",
+                   is_at_end: bool = False) -> bool:
+    """Writes PyTorch's snapshot, whole or not at all; False, with a line on stderr, where it cannot be had.
+
+    With `holders` it says who holds the memory at the moment `when`.
+    """
+    taking = contextlib.nullcontext(lambda _: None) if holders is None else holders.taking(torch, when, is_at_end)
     try:
-        with imports_nothing(torch):
+        with imports_nothing(torch), not_compiled(torch), taking as add_names:
             snapshot = torch.cuda.memory._snapshot()
+            add_names(snapshot)
         clean_frames(snapshot, names())
         with open(path + ".part", "wb") as out:
             pickle.dump(snapshot, out, protocol=4)
@@ -197,6 +210,47 @@ def write_snapshot(torch: Any, path: str, names: Names = no_names) -> bool:
         sys.stderr.write("ashlar: no memory history in %s: %s\n" % (path, reason(error)))
         remove(path + ".part")
         return False
+
+
+class Collector(object):
+    """Python's collector while we work: the program's garbage is collected at the moments of the program.
+
+    A cycle may hold memory of the device, and a collection comes when so many objects were made. What we make and let go
+    moves that count, as some objects are kept for use again. It is put right by objects that were made before.
+    """
+
+    BALLAST = 4000
+
+    def __init__(self) -> None:
+        self.ballast = []  # type: List[object]
+
+    def load(self) -> None:
+        if not self.ballast:
+            self.ballast = [_Weight() for _ in range(self.BALLAST)]
+
+    def hold(self) -> Any:
+        collects = gc.isenabled()
+        gc.disable()
+        return collects, gc.get_count()[0]
+
+    def release(self, held: Any) -> None:
+        more = gc.get_count()[0] - held[1]
+        if 0 < more < len(self.ballast):
+            del self.ballast[-more:]
+        while more < 0:
+            self.ballast.append(_Weight())
+            more += 1
+        if held[0]:
+            gc.enable()
+
+
+class _Weight(object):
+    """Counted by the collector, and never kept for use again."""
+
+    __slots__ = ("held",)
+
+
+collector = Collector()
 
 
 @contextlib.contextmanager
@@ -220,6 +274,35 @@ def imports_nothing(torch: Any) -> Iterator[None]:
         yield
     finally:
         torch.__getattr__ = original
+
+
+def _frame_evaluation(torch: Any) -> Any:
+    return getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+
+
+def never_compile(torch: Any, *functions: Any) -> None:
+    """torch.compile leaves these functions alone, also where a compiled program's frames call them."""
+    frames = _frame_evaluation(torch)
+    for function in functions:
+        if hasattr(frames, "set_code_exec_strategy"):
+            skip = frames._FrameAction.SKIP
+            frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))
+        elif hasattr(frames, "skip_code"):
+            frames.skip_code(function.__code__)
+
+
+@contextlib.contextmanager
+def not_compiled(torch: Any) -> Iterator[None]:
+    """What runs within is no code that torch.compile would look at."""
+    change = getattr(_frame_evaluation(torch), "set_eval_frame", None)
+    if change is None:
+        yield
+        return
+    before = change(None)
+    try:
+        yield
+    finally:
+        change(before)
 
 
 def clean_frames(snapshot: Any, names: Dict[str, str]) -> None:

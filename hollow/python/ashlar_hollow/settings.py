@@ -8,6 +8,7 @@ HISTORY = "ASHLAR_HISTORY"  # how many events a device's history holds
 REPRODUCIBLE = "ASHLAR_REPRODUCIBLE"
 SMALL_VALUES = "ASHLAR_SMALL_VALUES"  # tensors of up to so many bytes have real values; 0: none
 SKIP_INIT = "ASHLAR_SKIP_INIT"
+NAMES = "ASHLAR_NAMES"  # how long one look at who holds the memory may take: "3s", "off"
 APART = "ASHLAR_APART"  # the folder for the files of a program that is run again
 
 

@@ -1,4 +1,5 @@
-"""SIGUSR1: the history is written, and the program goes on. SIGTERM: it is written before what would have happened.
+"""SIGUSR1: the history is written, and the program goes on; where it has no handler of its own, with who holds the memory.
+SIGTERM: the history is written before what would have happened.
 
 A handler of the program is called after ours where it is there first, and takes the signal where it comes later.
 Thread rule: Python lets only the main thread install handlers; CUDA used first elsewhere goes without.
@@ -24,7 +25,7 @@ def _chain(recording, number):
 
     def handler(_, frame):
         try:
-            recording.write("signal %d" % number)
+            recording.write("signal %d" % number, takes_names=number != signal.SIGTERM and not callable(before))
         except Exception:
             pass  # a signal must not break the program
         if callable(before):

@@ -12,7 +12,7 @@ import sys
 import threading
 import types
 
-from . import aliases, backward, compiled, composite, lines, operation, settings, unseen
+from . import aliases, backward, compiled, composite, lines, observer, operation, settings, unseen
 from .known import Known
 from .schemas import COLLECTIVE, COMPUTED, VIEW, Plans
 
@@ -201,7 +201,7 @@ def make_mode(torch, values):
 
     SmallValues.__torch_dispatch__ = __torch_dispatch__
     SmallValues.ignore_compile_internals = classmethod(lambda cls: True)  # off while torch.compile traces
-    compiled.never_compile(torch, __torch_dispatch__, unseen.Call.__new__, unseen.Call._with.__func__)
+    observer.never_compile(torch, __torch_dispatch__, unseen.Call.__new__, unseen.Call._with.__func__)
     mode = SmallValues()
     mode.__torch_dispatch__ = types.MethodType(unseen.unseen(__torch_dispatch__), mode)
     return mode
@@ -225,7 +225,7 @@ def install(torch, hollow, limit):
     stack = backward.Stack(make_mode(torch, values))
     classes = (aliases.Aliases, operation.Arguments, operation.OnHost, Values, Known, Plans, backward.Stack)
     for module in (aliases, operation, composite, unseen) + classes:
-        compiled.never_compile(torch, *_functions(module))
+        observer.never_compile(torch, *_functions(module))
 
     def begin():
         try:

@@ -53,6 +53,33 @@ class Size:
 
 
 @dataclasses.dataclass(frozen=True)
+class Holder:
+    kind: str  # As names.schema.json has it: parameter, optimizer_state, graph, local, cycle, not_found and others.
+    name: str  # As a person would say it: losses[], model.layers.*.weight.
+    file: Optional[str]  # Of the variable's scope; of what nobody holds, where it was allocated; null: not known.
+    line: Optional[int]  # Where that scope stands; null: not known.
+    function: Optional[str]  # That function; null: none, or not known.
+    nodes: Optional[int]  # Nodes of its graph; null: it is none.
+    bytes: int  # Requested bytes of its blocks.
+    blocks: int  # Number of them.
+    # Of a holder that grows: the first step whose blocks it still holds, from 1; null: it does not grow, or the trace
+    # does not say.
+    since_step: Optional[int]
+    steps: Optional[int]  # How many steps' blocks it holds; null likewise.
+    bytes_per_step: Optional[int]  # Of each of them, on average; null likewise.
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    when: str  # The moment at which the program's objects were looked at.
+    live_bytes: int  # Requested bytes of the live blocks: the sum of all holders.
+    named_bytes: int  # Of them, those that somebody holds.
+    bound: Optional[str]  # What ended the look early, time or objects: some names are missing; null: nothing.
+    not_live_blocks: int  # Blocks with a name that were not live then.
+    holders: Tuple[Holder, ...]  # Most bytes first; each live block has one.
+
+
+@dataclasses.dataclass(frozen=True)
 class Label:
     label: str  # The text, as the program gave it.
     # metadata: the thread's when the block was allocated, so that such lines share no block; annotation: put on the
@@ -331,6 +358,8 @@ class Explanation(ExplanationAnswer):
     peak: Peak  # Greatest values over the recorded window.
     stacks: Tuple[Stack, ...]  # Live blocks by the line that allocated them, biggest first.
     sizes: Tuple[Size, ...]  # Where the input names no block: live blocks by size and stream, biggest first.
+    # Who holds the live blocks, by name in the program; null where the input has no names (names.schema.json).
+    held: Optional[Held]
     # Live blocks by the texts that the program put on them, most bytes first, five of each kind; empty where there are
     # none.
     labels: Tuple[Label, ...]

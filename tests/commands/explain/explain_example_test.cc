@@ -127,6 +127,39 @@ trace::Snapshot Labelled(trace::Snapshot snapshot) {
   return snapshot;
 }
 
+// Every second live block belongs to a list.
+trace::Snapshot Named(trace::Snapshot snapshot) {
+  trace::Holders& names = snapshot.holders.emplace();
+  names.when = "out_of_memory";
+  names.holders.push_back({.kind = "element", .name = "losses[]", .file = "train.py", .line = 31, .function = "train"});
+  bool is_named = false;
+  for (const trace::SnapshotSegment& segment : snapshot.segments) {
+    for (const trace::SnapshotBlock& block : segment.blocks) {
+      if (block.state != trace::BlockState::kLive) continue;
+      if (is_named) names.blocks.push_back({block.address, 0, {}});
+      is_named = !is_named;
+    }
+  }
+  return snapshot;
+}
+
+TEST(ExplainExampleTest, WhoHoldsItComesByNameFirstAndByLineSecond) {
+  const answers::Explanation explanation = MustExplainSnapshot(Named(ExampleTraining()));
+  ASSERT_TRUE(explanation.memory.holders.names.has_value());
+  EXPECT_EQ(explanation.memory.holders.names->live_bytes, explanation.memory.accounting.live_bytes);
+  std::uint64_t sum = 0;
+  for (const answers::HeldRow& row : explanation.memory.holders.names->rows) sum += row.bytes;
+  EXPECT_EQ(sum, explanation.memory.holders.names->live_bytes);
+  const std::string text = report::ToText(explanation);
+  const std::size_t by_name = text.find("WHO HOLDS IT   (by its name");
+  const std::size_t by_line = text.find("ALLOCATED BY");
+  ASSERT_NE(by_name, std::string::npos);
+  ASSERT_NE(by_line, std::string::npos);
+  EXPECT_LT(by_name, by_line);
+  EXPECT_THAT(text, HasSubstr("losses[] in train.py:31 train"));
+  EXPECT_THAT(report::ToMarkdown({explanation}), HasSubstr("losses\\[\\] in train.py:31 train"));
+}
+
 TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
   SchemaCheck schema(ExplainSchema());
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
@@ -136,6 +169,7 @@ TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
   ExpectSound(MustExplainSnapshot(PoolCases().front().make().snapshot), schema);
   ExpectSound(MustExplainSnapshot(LeakyProgram()), schema);
   ExpectSound(MustExplainSnapshot(Labelled(LeakingTraining())), schema);
+  ExpectSound(MustExplainSnapshot(Named(LeakingTraining())), schema);
   const std::vector<formats::OomMessage> raised = formats::FindOomMessages(
       "Traceback (most recent call last):\n  File \"train.py\", line 3, in step\n    loss.backward()\n"
       "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 4.00 GiB total capacity; 1.00 GiB "

@@ -1,0 +1,105 @@
+#include "commands/explain/held_by_name.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace ashlar::answers {
+namespace {
+
+constexpr char kNobody[] = "not_found";
+constexpr char kOutOfMemory[] = "out_of_memory";
+constexpr std::size_t kLeastStepsOfGrowth = 3;  // of which a holder has blocks, so that it is said to grow
+
+using OwnersByAddress = absl::flat_hash_map<std::uint64_t, std::uint32_t>;
+
+// "out_of_memory" in words.
+std::string MomentInWords(const std::string& when) {
+  if (when == kOutOfMemory) return "the out-of-memory error";
+  if (when == "exit" || when == "exception") return "the program's end, when its functions had returned";
+  if (when == "call") return "the moment of the call";
+  if (absl::StartsWith(when, "signal")) return absl::StrCat("the ", when);
+  return when.empty() ? "an unknown moment" : when;
+}
+
+// The event after which the names were taken: of a file that was written later, the failure.
+timeline::EventIndex MomentOf(const trace::Holders& names, const timeline::Timeline& timeline) {
+  const bool is_failure = names.when == kOutOfMemory && !timeline.oom_events().empty();
+  return is_failure ? timeline.oom_events().back() : timeline.last_event();
+}
+
+struct Gathered {
+  HeldRow row;
+  std::map<std::size_t, std::uint64_t> bytes_of_step;
+};
+
+std::optional<Growth> GrowthOf(const std::map<std::size_t, std::uint64_t>& bytes_of_step) {
+  if (bytes_of_step.size() < kLeastStepsOfGrowth) return std::nullopt;
+  std::uint64_t bytes = 0;
+  for (const auto& [step, of_step] : bytes_of_step) bytes += of_step;
+  return Growth{bytes_of_step.begin()->first + 1, bytes_of_step.size(), bytes / bytes_of_step.size()};
+}
+
+bool IsBefore(const HeldRow& a, const HeldRow& b) {
+  const auto key = [](const HeldRow& row) {
+    const trace::Holder& holder = row.holder;
+    return std::tie(holder.kind, holder.name, holder.file, holder.line, holder.function);
+  };
+  return a.bytes != b.bytes ? a.bytes > b.bytes : key(a) < key(b);
+}
+
+}  // namespace
+
+std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const timeline::Timeline& timeline,
+                                      const analyses::Steps& steps) {
+  if (!snapshot.holders.has_value()) return std::nullopt;
+  const trace::Holders& names = *snapshot.holders;
+  OwnersByAddress owners;
+  for (const trace::HeldBlock& block : names.blocks) owners[block.address] = block.owner;
+  trace::Holder nobody;
+  nobody.kind = kNobody;
+  nobody.name = "not found";
+  std::vector<Gathered> gathered(names.holders.size() + 1);
+  for (std::size_t i = 0; i < gathered.size(); ++i) {
+    gathered[i].row.holder = i < names.holders.size() ? names.holders[i] : nobody;
+  }
+  HeldByName out;
+  out.when = MomentInWords(names.when);
+  out.bound = names.bound;
+  absl::flat_hash_set<std::uint64_t> live;
+  const timeline::EventIndex moment = MomentOf(names, timeline);
+  for (const timeline::BlockSpan& block : timeline.blocks()) {
+    if (!block.IsLiveAfter(moment)) continue;
+    live.insert(block.address);
+    const auto owner = owners.find(block.address);
+    Gathered& of = gathered[owner == owners.end() ? names.holders.size() : owner->second];
+    const std::uint64_t bytes = block.AskedBytes();
+    of.row.bytes += bytes;
+    ++of.row.blocks;
+    out.live_bytes += bytes;
+    if (of.row.holder.kind != kNobody) out.named_bytes += bytes;
+    if (const auto step = analyses::StepAt(steps, block.alloc_event)) of.bytes_of_step[*step] += bytes;
+  }
+  for (const trace::SnapshotSegment& segment : snapshot.segments) {
+    if (segment.device == timeline.device()) continue;
+    for (const trace::SnapshotBlock& block : segment.blocks) live.insert(block.address);
+  }
+  out.not_live = static_cast<std::uint64_t>(
+      std::count_if(names.blocks.begin(), names.blocks.end(),
+                    [&live](const trace::HeldBlock& block) { return !live.contains(block.address); }));
+  for (Gathered& of : gathered) {
+    if (of.row.blocks == 0) continue;
+    of.row.growth = GrowthOf(of.bytes_of_step);
+    out.rows.push_back(std::move(of.row));
+  }
+  std::sort(out.rows.begin(), out.rows.end(), IsBefore);
+  return out;
+}
+
+}  // namespace ashlar::answers

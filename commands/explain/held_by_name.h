@@ -1,0 +1,51 @@
+// Who holds the live blocks of a device, by name: what the program wrote into its snapshot (trace::Holders), joined
+// with the trace by address, which says since which step a variable grows, and by how much.
+//
+//   std::optional<HeldByName> held = NameHolders(snapshot, timeline, steps);   // nullopt: the snapshot has no names
+//   held->rows[0].holder.name                                                  // "losses[]"
+#ifndef ASHLAR_COMMANDS_EXPLAIN_HELD_BY_NAME_H_
+#define ASHLAR_COMMANDS_EXPLAIN_HELD_BY_NAME_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/trace/holders.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/analyses/steps/steps.h"
+#include "analyzer/timeline/timeline.h"
+
+namespace ashlar::answers {
+
+// What one holder gained in the steps of the window: a variable that grows has blocks of many.
+struct Growth {
+  std::size_t since_step = 0;  // counted from 1 in the window
+  std::size_t steps = 0;       // whose blocks it still holds
+  std::uint64_t bytes_per_step = 0;
+};
+
+struct HeldRow {
+  trace::Holder holder;
+  std::uint64_t bytes = 0;  // requested
+  std::uint64_t blocks = 0;
+  std::optional<Growth> growth = {};  // nullopt: it does not grow, or the trace does not say
+};
+
+// The rows' bytes sum to live_bytes.
+struct HeldByName {
+  std::string when;  // "the out-of-memory error"
+  std::uint64_t live_bytes = 0;
+  std::uint64_t named_bytes = 0;
+  std::vector<HeldRow> rows;   // most bytes first; what nobody holds among them, of kind "not_found"
+  std::string bound;           // what ended the walk early; empty: nothing
+  std::uint64_t not_live = 0;  // blocks with a name that were not live then
+};
+
+// Of the timeline's device, at the moment of the names: the last failure, or the trace's end.
+std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const timeline::Timeline& timeline,
+                                      const analyses::Steps& steps);
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_COMMANDS_EXPLAIN_HELD_BY_NAME_H_

@@ -1,0 +1,89 @@
+"""Seeded programs at their failure: how much of what is live has a Python name, how long the look took, and who holds most.
+
+A measurement, not a gate: --only holders, or --named. Everything that is live has one owner, else the row fails.
+"""
+import glob
+import os
+import pickle
+
+import advice
+import histories
+import venvs
+from bench import PROGRAMS
+from held_out import HELD_OUT
+from rows import Row, Verdict
+from seeds import SEEDS
+from sizes import mib
+
+KEY = 'ashlar_names'
+NAMELESS = ('not_found', 'unseen')
+ENOUGH = 0.85
+
+
+def records_of(run):
+    """The names in each snapshot of a failure, in their order."""
+    files = sorted(glob.glob(os.path.join(os.path.dirname(run.histories[0]), 'oom-*')), key=os.path.getmtime)
+    out = []
+    for path in files:
+        with open(path, 'rb') as file:
+            out.append(pickle.load(file).get(KEY))
+    return out
+
+
+def live_bytes_of(record):
+    return sum(holder['bytes'] for holder in record['holders'])
+
+
+def shown(holder):
+    nodes = f', graph of {holder["nodes"]:,} nodes' if holder.get('nodes') else ''
+    place = f' in {os.path.basename(holder["file"])}:{holder.get("line", "")}' if holder.get('file') else ''
+    return f'{mib(holder["bytes"])} {holder["kind"]} {holder["name"]}{place}{nodes}'
+
+
+def measure(bench, seed):
+    verdict = Verdict()
+    run, _, _ = advice.run_seed(bench, seed)
+    records = [record for record in records_of(run) if record is not None] if run.histories else []
+    verdict.expect(records, 'no snapshot of a failure has names')
+    if not records:
+        return verdict
+    last = records[-1]
+    verdict.equal('bytes of all holders', live_bytes_of(last), last['live_bytes'])
+    named = last['live_bytes'] - sum(one['bytes'] for one in last['holders'] if one['kind'] in NAMELESS)
+    share = named / last['live_bytes'] if last['live_bytes'] else 1.0
+    verdict.cells.update({'planted': seed.causes[0], 'live': mib(last['live_bytes']), 'named': f'{share:.1%}',
+                          'took': f'{last["seconds"]:.1f} s', 'objects': f'{last["objects"]:,}'})
+    largest = sorted(last['holders'], key=lambda one: (-one['bytes'], one['name']))
+    for place, holder in zip(('most', 'then'), largest):
+        verdict.cells[place] = shown(holder)
+    verdict.expect(last['bound'] is None, f'the walk met its bound of {last["bound"]}')
+    verdict.scores['85 % and more of the live bytes have a name'] = share >= ENOUGH
+    verdict.scores['96 % and more of the live bytes have a name'] = share >= 0.96
+    return verdict
+
+
+def asks_nobody(bench):
+    """Looked at or not, the program fails at the same requests, and none of its objects is asked anything."""
+    verdict, runs = Verdict(), {}
+    for names in ('off', '10s'):
+        calls = os.path.join(bench.new_folder('calls'), 'calls')
+        flags = ['--reproducible', '--capacity', '3GiB', '--names', names, '--calls', calls]
+        run = bench.dry_run(venvs.python_of('torch-2.14.1'), ['-B', os.path.join(PROGRAMS, 'hostile.py')], flags)
+        with open(calls, encoding='utf-8') as file:
+            runs[names] = run, file.read(), histories.events(histories.load(run.histories[0])), records_of(run)
+    (off, off_calls, off_events, none), (on, on_calls, on_events, taken) = runs.values()
+    verdict.equal('exit code', (off.code, on.code), (0, 0))
+    verdict.expect(on.told and on.told[0]['failures'] > 2, 'no request failed')
+    verdict.equal('what was asked', on.told[0]['asked'], [])
+    verdict.expect(off.told[0] == on.told[0], f'the program tells {off.told[0]} and {on.told[0]}')
+    verdict.expect(off_calls == on_calls, 'the calls of the device differ')
+    difference = histories.first_difference(off_events, on_events)
+    verdict.expect(difference is None, f'the histories differ at {difference}')
+    verdict.expect(not any(none) and all(taken), 'names are taken where they are asked for, and only there')
+    verdict.cells['events'] = f'{len(on_events):,} the same'
+    return verdict
+
+
+def rows():
+    return [Row('holders', 'nobody is asked', 60, asks_nobody, is_usual=False, is_measured=True)] + [Row('holders', seed.name, 20, lambda bench, s=seed: measure(bench, s), is_usual=False, is_measured=True,
+                digest=advice.digest(seed)) for seed in SEEDS + HELD_OUT if seed.fails]

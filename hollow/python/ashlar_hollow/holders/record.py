@@ -1,0 +1,197 @@
+"""The record that a snapshot keeps under "ashlar_names": each live block with its one owner and its other names.
+
+docs/schemas/names.schema.json describes it. Blocks that nobody named are told apart by what the allocator knows of them.
+"""
+
+import bisect
+import os
+import sys
+
+from . import roots, walk as walks
+
+KEY = "ashlar_names"
+VERSION = 1
+POOL, WORKSPACE, TEMPORARY, BUCKET, NOT_FOUND = "graph_pool", "workspace", "temporary", "bucket", "not_found"
+MOST_ESCAPED = 400
+LIVE = "active_allocated"
+
+
+class Blocks(object):
+    """The live blocks of a snapshot by address. `stack`: the calls under way, (file, line), innermost first."""
+
+    def __init__(self, snapshot, stack):
+        found = []
+        for segment in snapshot.get("segments", ()):
+            address = segment.get("address", 0)
+            for block in segment.get("blocks", ()):
+                start = block.get("address", address)
+                address = start + block["size"]
+                if block.get("state") == LIVE:
+                    found.append((start, block["size"], segment, block))
+        found.sort(key=lambda one: one[0])
+        self.all = found
+        self.stack = stack
+        self.may_be_workspace = self._workspaces(workspace_bytes(os.environ))
+        self.starts = [one[0] for one in found]
+
+    def __len__(self):
+        return len(self.all)
+
+    def at(self, address):
+        """The index of the block that holds the address; None: no live block does."""
+        index = bisect.bisect_right(self.starts, address) - 1
+        if index < 0 or address >= self.starts[index] + self.all[index][1]:
+            return None
+        return index
+
+    def is_explained(self, index):
+        """Whether it needs no variable to be explained."""
+        return self.unnamed(index)[0] != NOT_FOUND
+
+    def unnamed(self, index):
+        _, _, segment, block = self.all[index]
+        if index in self.may_be_workspace:
+            return WORKSPACE, "workspace of cuBLAS", _place(block.get("frames") or ())
+        return unnamed(segment, block, self.stack)
+
+    def _workspaces(self, sizes):
+        """The blocks that are as large as a library's workspace, by address as many as a stream has."""
+        left, found = {}, set()
+        for index, (_, _, segment, _) in enumerate(self.all):
+            size = self.bytes_of(index)
+            if size in sizes:
+                key = (segment.get("device"), segment.get("stream"), size)
+                left[key] = left.get(key, sizes[size]) - 1
+                if left[key] >= 0:
+                    found.add(index)
+        return found
+
+    def bytes_of(self, index):
+        """As the program asked for them."""
+        return self.all[index][3].get("requested_size") or self.all[index][1]
+
+
+def escaped(text):
+    """Text that a terminal may print."""
+    shown = text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return shown[:MOST_ESCAPED]
+
+
+class Record(object):
+    """Collects holders: one for each kind, name and place."""
+
+    def __init__(self, walk, blocks):
+        self.walk, self.blocks = walk, blocks
+        self.holders, self.indexes = [], {}
+
+    def of_node(self, node):
+        walk = self.walk
+        root = walk.root_of(node)
+        kind, name = walk.kind_of(node), walk.name_of(node)
+        place = (root.file, root.line, root.function) if root is not None else (None, None, None)
+        holder = self.holder(kind, name, place)
+        count = walk.nodes_of_graph.pop(node, 0)
+        if count:
+            holder["nodes"] = holder.get("nodes", 0) + count
+        return holder
+
+    def holder(self, kind, name, place=(None, None, None)):
+        key = (kind, name) + place
+        index = self.indexes.get(key)
+        if index is None:
+            index = self.indexes[key] = len(self.holders)
+            file, line, function = place
+            made = {"kind": kind, "name": escaped(name), "bytes": 0, "blocks": 0}
+            if file:
+                made["file"] = escaped(file)
+            if line:
+                made["line"] = line
+            if function:
+                made["function"] = escaped(function)
+            self.holders.append(made)
+        return self.holders[index]
+
+
+def make(walk, blocks, when):
+    """{"holders", "blocks", ...}: the bytes of the holders sum to those of the live blocks."""
+    record = Record(walk, blocks)
+    listed = []
+    positions = {}
+    for index in range(len(blocks)):
+        claims = sorted(walk.claims.get(index, ()))
+        if claims:
+            owner = record.of_node(claims[0][1])
+        else:
+            owner = record.holder(*blocks.unnamed(index))
+        others = []
+        for _, node in claims[1:]:
+            other = record.of_node(node)
+            if other is not owner and other not in others:
+                others.append(other)
+        owner["bytes"] += blocks.bytes_of(index)
+        owner["blocks"] += 1
+        for one in [owner] + others:
+            positions.setdefault(id(one), len(positions))
+        listed.append([blocks.starts[index], positions[id(owner)], [positions[id(one)] for one in others]])
+    ordered = sorted(record.holders, key=lambda one: positions[id(one)])
+    return {
+        "version": VERSION,
+        "when": when,
+        "seconds": 0.0,
+        "objects": len(walk.seen),
+        "bound": walk.bound,
+        "unread_frames": walk.unread_frames,
+        "follows_graphs": walk.follows_graphs,
+        "live_bytes": sum(blocks.bytes_of(index) for index in range(len(blocks))),
+        "holders": ordered,
+        "blocks": listed,
+    }
+
+
+# --- blocks without a name ---
+
+
+def workspace_bytes(environment):
+    """{size: how many a stream may have} of what PyTorch gives cuBLAS and cuBLASLt to work in.
+
+    2 x 4 MiB + 8 x 16 KiB; from compute capability 9.0 on 32 MiB, a size that others ask for too: the program's thread
+    and that of its backward passes have one each.
+    """
+    sizes = {8519680: sys.maxsize, 33554432: 2}
+    parts = environment.get("CUBLAS_WORKSPACE_CONFIG", "").split(":")[1:]
+    try:
+        total = sum(int(size) * int(count) * 1024 for size, count in zip(parts[::2], parts[1::2]))
+        sizes.setdefault(total, 2)
+        sizes.setdefault(int(environment["CUBLASLT_WORKSPACE_SIZE"]) * 1024, 2)
+    except (KeyError, ValueError):
+        pass
+    return sizes
+
+
+def unnamed(segment, block, stack):
+    """(kind, name, place) of a block that no object of the program leads to."""
+    frames = block.get("frames") or ()
+    place = _place(frames)
+    if tuple(segment.get("segment_pool_id", (0, 0))) != (0, 0):
+        return POOL, "memory pool of a CUDA graph", place
+    if any(frame["filename"].endswith("torch/nn/parallel/distributed.py") for frame in frames[:3]):
+        return BUCKET, "bucket of DistributedDataParallel", place
+    if _is_at_work(frames, stack):
+        return TEMPORARY, "temporary of the " + ("operation" if stack else "backward pass") + " at work", place
+    return NOT_FOUND, "not found", place
+
+
+def _place(frames):
+    """Where it was allocated: the innermost line of the program itself, else the innermost."""
+    for frame in frames:
+        if not roots.is_library(frame["filename"]):
+            return frame["filename"], frame["line"], frame["name"]
+    return (frames[0]["filename"], frames[0]["line"], frames[0]["name"]) if frames else (None, None, None)
+
+
+def _is_at_work(frames, stack):
+    """Whether the block was allocated by the very calls that are under way, innermost first.
+
+    A backward pass runs in a thread of its own, which has no calls of Python: nor have its blocks.
+    """
+    return [(frame["filename"], frame["line"]) for frame in frames] == stack

@@ -1,0 +1,172 @@
+// Who holds the live blocks by name: the join of a snapshot's names with its trace, and what is printed of it.
+#include "commands/explain/held_by_name.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/timeline/timeline_builder.h"
+#include "commands/explain/held_report.h"
+
+namespace ashlar::answers {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using trace::Action;
+
+constexpr std::uint64_t kHeldBase = 0x1000000;
+
+trace::Holder HolderNamed(const std::string& kind, const std::string& name) {
+  trace::Holder out;
+  out.kind = kind;
+  out.name = name;
+  return out;
+}
+
+// A program of steps of two events; each step allocates a block of 1 MiB.
+class HeldRun {
+ public:
+  HeldRun() : builder_(timeline::StartState{}) { Add(Action::kSegmentAlloc, 0, 20 * kMiB); }
+
+  void Add(Action action, std::uint64_t block, std::uint64_t bytes) {
+    trace::Event event;
+    event.action = action;
+    event.address = kHeldBase + block * kMiB;
+    event.size_bytes = bytes;
+    const absl::Status status = builder_.Add(event, action == Action::kAlloc ? bytes : 0);
+    ASSERT_TRUE(status.ok()) << status;
+    ++events_;
+  }
+  void Step(std::uint64_t block) {
+    const timeline::EventIndex begin = events_;
+    Add(Action::kAlloc, block, kMiB);
+    steps_.steps.push_back({begin, events_});
+  }
+  void Fail() { Add(Action::kOom, 0, 64 * kMiB); }
+  void Free(std::uint64_t block) {
+    Add(Action::kFreeRequested, block, kMiB);
+    Add(Action::kFreeCompleted, block, kMiB);
+  }
+  void Name(std::uint64_t block, std::uint32_t owner) {
+    names_.blocks.push_back({kHeldBase + block * kMiB, owner, {}});
+  }
+
+  std::optional<HeldByName> Held() {
+    const absl::StatusOr<timeline::Timeline> timeline = builder_.Finish();
+    EXPECT_TRUE(timeline.ok()) << timeline.status();
+    trace::Snapshot snapshot;
+    snapshot.holders = names_;
+    return NameHolders(snapshot, *timeline, steps_);
+  }
+  trace::Holders& names() { return names_; }
+
+ private:
+  trace::Holders names_;
+  analyses::Steps steps_;
+  timeline::TimelineBuilder builder_;
+  timeline::EventIndex events_ = 0;
+};
+
+std::vector<std::string> RowsOf(const HeldByName& held) {
+  std::vector<std::string> out;
+  for (const HeldRow& row : held.rows) {
+    out.push_back(absl::StrCat(row.holder.kind, " ", row.holder.name, " ", row.bytes / kMiB, " in ", row.blocks,
+                               report::GrowthText(row.growth)));
+  }
+  return out;
+}
+
+TEST(HeldByNameTest, EachLiveBlockHasOneRowAndTheRowsSumToWhatIsLive) {
+  HeldRun run;
+  run.names().holders = {HolderNamed("element", "losses[]"), HolderNamed("local", "x")};
+  for (std::uint64_t block = 0; block < 4; ++block) run.Step(block);
+  run.Add(Action::kAlloc, 4, kMiB);
+  run.Add(Action::kAlloc, 5, kMiB);
+  for (std::uint64_t block = 0; block < 4; ++block) run.Name(block, 0);
+  run.Name(4, 1);
+  run.Name(9, 1);  // not live
+  const HeldByName held = *run.Held();
+  EXPECT_THAT(RowsOf(held), ElementsAre("element losses[] 4 in 4, 1.00 MiB a step since step 1", "local x 1 in 1",
+                                        "not_found not found 1 in 1"));
+  EXPECT_EQ(held.live_bytes, 6 * kMiB);
+  EXPECT_EQ(held.named_bytes, 5 * kMiB);
+  EXPECT_EQ(held.not_live, 1U);
+  std::uint64_t sum = 0;
+  for (const HeldRow& row : held.rows) sum += row.bytes;
+  EXPECT_EQ(sum, held.live_bytes);
+}
+
+TEST(HeldByNameTest, TwoStepsAreNoGrowth) {
+  HeldRun run;
+  run.names().holders = {HolderNamed("element", "losses[]")};
+  run.Step(0);
+  run.Step(1);
+  run.Name(0, 0);
+  run.Name(1, 0);
+  EXPECT_THAT(RowsOf(*run.Held()), ElementsAre("element losses[] 2 in 2"));
+}
+
+TEST(HeldByNameTest, NamesOfAFailureAreJoinedWithWhatWasLiveThen) {
+  HeldRun run;
+  run.names().holders = {HolderNamed("local", "batch")};
+  run.names().when = "out_of_memory";
+  run.Step(0);
+  run.Name(0, 0);
+  run.Fail();
+  run.Free(0);
+  EXPECT_THAT(RowsOf(*run.Held()), ElementsAre("local batch 1 in 1"));
+  run.names().when = "call";
+  EXPECT_THAT(RowsOf(*run.Held()), ElementsAre());
+}
+
+TEST(HeldByNameTest, WithoutNamesThereIsNoPart) {
+  EXPECT_EQ(NameHolders(trace::Snapshot{}, timeline::Timeline{}, analyses::Steps{}), std::nullopt);
+  std::string text;
+  report::AppendHeld(std::nullopt, text);
+  EXPECT_EQ(text, "");
+}
+
+TEST(HeldByNameTest, AHolderReadsAsAPersonWouldSayIt) {
+  trace::Holder holder = HolderNamed("graph", "losses[]");
+  holder.file = "/home/me/train.py";
+  EXPECT_EQ(report::HolderText(holder), "losses[] (its graph) in train.py");
+  holder.nodes = 5516;
+  holder.line = 31;
+  holder.function = "train";
+  EXPECT_EQ(report::HolderText(holder), "losses[] (graph of 5,516 nodes) in train.py:31 train");
+  holder.kind = "not_found";
+  holder.name = "not\x1b found";
+  EXPECT_EQ(report::HolderText(holder), "not? found, allocated at train.py:31 train");
+}
+
+TEST(HeldByNameTest, TheTextSaysWhatIsLeftOutAndWhatIsMissing) {
+  HeldByName held;
+  held.when = "the out-of-memory error";
+  held.bound = "time";
+  for (int i = 0; i < 12; ++i) {
+    HeldRow row;
+    row.holder = HolderNamed("local", absl::StrCat("v", i));
+    row.bytes = kMiB;
+    row.blocks = 1;
+    held.rows.push_back(row);
+    held.live_bytes += kMiB;
+    held.named_bytes += kMiB;
+  }
+  std::string text;
+  report::AppendHeld(held, text);
+  EXPECT_THAT(
+      text, HasSubstr("WHO HOLDS IT   (by its name in the program, at the out-of-memory error; 100.0 % of 12.00 MiB)"));
+  EXPECT_THAT(text, HasSubstr("4.00 MiB  in      4 blocks  4 more names"));
+  EXPECT_THAT(text, HasSubstr("met its bound of time"));
+}
+
+}  // namespace
+}  // namespace ashlar::answers
