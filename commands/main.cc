@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   AddEstimate(line);
   AddRun(line);
   AddDryRun(line, launch.program);
+  AddFit(line, launch.program);
   AddRecord(line, launch.program);
   AddRunUnder(line, launch.program);
   AddWatch(line);

@@ -8,6 +8,8 @@ HISTORY = "ASHLAR_HISTORY"  # how many events a device's history holds
 REPRODUCIBLE = "ASHLAR_REPRODUCIBLE"
 SMALL_VALUES = "ASHLAR_SMALL_VALUES"  # tensors of up to so many bytes have real values; 0: none
 SKIP_INIT = "ASHLAR_SKIP_INIT"
+FIT = "ASHLAR_FIT"  # changes to make, with commas between; "watch": none, and each says where it would be made
+FIT_STOP = "ASHLAR_FIT_STOP"  # the step after which a changed program ends
 APART = "ASHLAR_APART"  # the folder for the files of a program that is run again
 
 
