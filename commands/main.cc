@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   line.Under("Start here");
   AddExplain(line);
   AddDryRun(line, launch.program);
+  AddFit(line, launch.program);
   AddRecord(line, launch.program);
   AddReport(line);
   line.Under("Ask");

@@ -75,7 +75,7 @@ std::string ShellWord(const std::string& word) {
 }
 
 bool StartsProgram(absl::string_view command) {
-  return command == "dry-run" || command == "record" || command == "run-under";
+  return command == "dry-run" || command == "fit" || command == "record" || command == "run-under";
 }
 
 LaunchLine SplitAtProgram(int argc, const char* const* argv) {

@@ -35,7 +35,7 @@ struct LaunchLine {
   std::vector<std::string> program = {};
 };
 
-// Whether the command starts a program: dry-run, record, run-under.
+// Whether the command starts a program: dry-run, fit, record, run-under.
 bool StartsProgram(absl::string_view command);
 
 // Of every other command the whole line, without a program.

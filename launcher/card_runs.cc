@@ -1,9 +1,6 @@
 #include "launcher/card_runs.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
 #include <utility>
@@ -21,8 +18,7 @@
 namespace ashlar::cli {
 namespace {
 
-constexpr double kUnaskedSeconds = 60;      // of a program that is run again without being asked for
-constexpr double kSlower = 5, kStart = 30;  // a rerun may take that much more than the first run, and that many seconds
+constexpr double kUnaskedSeconds = 60;              // of a program that is run again without being asked for
 constexpr gpus::Capability kFirstAlike{8, 0};       // below it, kernels of bf16 and of fused attention are missing
 constexpr double kNearFrom = 0.40, kNearTo = 1.05;  // of a card's memory
 
@@ -51,26 +47,6 @@ std::string WhyNone(const CardChoice& choice, const FirstRun& first, const RunRe
   }
   if (!Walls::AreKnown()) return "this Linux has no Landlock, which keeps it from writing over what it wrote";
   return "";
-}
-
-std::uint64_t AvailableBytes() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string key, unit; file >> key;) {
-    std::uint64_t kib = 0;
-    file >> kib;
-    std::getline(file, unit);
-    if (key == "MemAvailable:") return kib * kKiB;
-  }
-  return 0;
-}
-
-// Processors, and the host's memory.
-std::size_t AtOnce(const FirstRun& first, std::size_t processes) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int processors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  const std::uint64_t each = std::max<std::uint64_t>(first.host_bytes * std::max<std::size_t>(processes, 1), 1);
-  return std::clamp<std::size_t>(AvailableBytes() / each, 1, static_cast<std::size_t>(std::max(processors, 1)));
 }
 
 std::uint64_t Launches(const RunResults& results) {
@@ -124,11 +100,11 @@ void RunAsOthers(const CardChoice& choice, const FirstRun& first, SignalRelay& r
       continue;
     }
     cards.push_back(gpu);
-    reruns.push_back({std::string(gpu->name), first.launch, machine->text});
+    reruns.push_back({absl::StrCat("as ", gpu->name), first.launch, machine->text});
     reruns.back().launch.environment.erase("ASHLAR_HOLLOW_CALLS");  // the file is the first run's
   }
-  const RerunLimits limits = {.at_once = AtOnce(first, report.results.runs.size()),
-                              .most_seconds = kSlower * first.seconds + kStart};
+  const RerunLimits limits = {.at_once = RerunsAtOnce(first.host_bytes * report.results.runs.size()),
+                              .most_seconds = MostSecondsOf(first.seconds)};
   const std::vector<RerunEnd> ends = RunAgain(reruns, limits, relay, progress);
   std::set<std::string> kept_away;
   for (std::size_t i = 0; i < ends.size(); ++i) {

@@ -1,4 +1,3 @@
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +22,7 @@
 #include "launcher/cards.h"
 #include "launcher/dry_run_report.h"
 #include "launcher/explain.h"
+#include "launcher/hollow_program.h"
 #include "launcher/launcher.h"
 #include "launcher/machine.h"
 #include "launcher/program.h"
@@ -43,44 +43,13 @@ struct DryRunFlags {
   std::vector<std::string> program;
   MachineFlags machine;
   CardFlags cards;
-  std::optional<std::string> conf;
-  std::optional<std::uint64_t> history;
-  std::optional<std::string> names;
-  std::string calls;
-  bool skip_init = false;
-  bool reproducible = false;
+  HollowSettings settings;
   std::string fail_on;
   std::string output;
   std::string page;
   bool json = false;
   std::string json_to;
 };
-
-std::map<std::string, std::string> EnvironmentOf(const DryRunFlags& flags, const HollowFiles& files,
-                                                 const std::string& folder) {
-  std::map<std::string, std::string> out = {
-      {"ASHLAR_HOLLOW_RUN", folder},
-      {"ASHLAR_RECORD", folder},
-      {"LD_PRELOAD", Prepended("LD_PRELOAD", Preloaded(FindRecordLibrary(), files.library))},
-      {"LD_LIBRARY_PATH", Prepended("LD_LIBRARY_PATH", files.drivers)},
-      {"PYTHONPATH", Prepended("PYTHONPATH", files.python)},
-      {"TRITON_LIBCUDA_PATH", files.drivers},
-  };
-  if (flags.history.has_value()) out["ASHLAR_HISTORY"] = absl::StrCat(*flags.history);
-  if (flags.names.has_value()) out["ASHLAR_NAMES"] = *flags.names;
-  if (!flags.calls.empty()) out["ASHLAR_HOLLOW_CALLS"] = flags.calls;
-  if (flags.skip_init) out["ASHLAR_SKIP_INIT"] = "1";
-  if (flags.reproducible) {
-    out["ASHLAR_REPRODUCIBLE"] = "1";
-    out["PYTHONHASHSEED"] = "0";
-    out["OMP_NUM_THREADS"] = "1";
-  }
-  if (flags.conf.has_value()) {
-    out["PYTORCH_CUDA_ALLOC_CONF"] = *flags.conf;  // before torch 2.9, and still
-    out["PYTORCH_ALLOC_CONF"] = *flags.conf;
-  }
-  return out;
-}
 
 // Of a card that was named: PyTorch warns of it once, among all else that the program prints.
 std::string CardLacksKernels(const RunReport& report) {
@@ -144,7 +113,8 @@ bool HasAllCalls(const DryRunFlags& flags, RunReport& report) {
   std::uint64_t lost = 0;
   for (const ProcessRun& run : report.results.runs) lost += run.books.has_value() ? run.books->calls_lost : 0;
   if (lost == 0) return true;
-  report.notes.push_back(absl::StrCat("--calls: ", FormatCount(lost), " calls could not be written to ", flags.calls));
+  report.notes.push_back(
+      absl::StrCat("--calls: ", FormatCount(lost), " calls could not be written to ", flags.settings.calls));
   return false;
 }
 
@@ -190,13 +160,6 @@ absl::Status ClearCalls(const std::string& file) {
   return file.empty() || absl::StrContains(file, "%p") ? absl::OkStatus() : WriteFile(file, "");
 }
 
-// The resident memory of the largest of the processes that have ended.
-std::uint64_t LargestChildBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_CHILDREN, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * kKiB;
-}
-
 // On a terminal, where somebody waits: what is about to run is no GPU.
 void SayWhatRuns(const Machine& machine) {
   if (isatty(STDERR_FILENO) != 1) return;
@@ -235,11 +198,11 @@ int RunDryRun(const DryRunFlags& flags) {
   if (absl::Status status = WriteFile((*folder)->path() + "/machine", machine->text); !status.ok()) {
     return Fail(kUnreadable, status);
   }
-  if (absl::Status status = ClearCalls(flags.calls); !status.ok()) return Fail(kUnreadable, status);
+  if (absl::Status status = ClearCalls(flags.settings.calls); !status.ok()) return Fail(kUnreadable, status);
   FirstRun first;
   first.machine = flags.machine;
-  first.launch = {found.path, flags.program, EnvironmentOf(flags, *files, (*folder)->path()),
-                  /*has_fixed_addresses=*/flags.reproducible, /*prints_to_stderr=*/flags.json};
+  first.launch = {found.path, flags.program, HollowEnvironment(flags.settings, *files, (*folder)->path()),
+                  /*has_fixed_addresses=*/flags.settings.reproducible, /*prints_to_stderr=*/flags.json};
   SayWhatRuns(*machine);
   const auto began = std::chrono::steady_clock::now();
   const absl::StatusOr<int> code = RunProgram(first.launch, **folder, relay);
@@ -265,15 +228,13 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   app.TakesProgram(flags->program);
   AddMachineFlags(app, flags->machine);
   AddCardFlags(app, flags->cards);
-  app.Add("--conf", flags->conf, "settings, put into PYTORCH_CUDA_ALLOC_CONF").Takes("CONF");
-  app.Add("--history", flags->history, "events that PyTorch records at most (default 1,000,000)");
-  app.Add("--names", flags->names, kNamesHelp);
-  app.Add("--calls", flags->calls, "a file: writes each call on device memory; %p in its name is the process's number")
+  AddHollowFlags(app, flags->settings);
+  app.Add("--history", flags->settings.history, "events that PyTorch records at most (default 1,000,000)");
+  app.Add("--names", flags->settings.names, kNamesHelp);
+  app.Add("--calls", flags->settings.calls,
+          "a file: writes each call on device memory; %p in its name is the process's number")
       .Takes("FILE")
       .NotEmpty();
-  app.Add("--skip-init", flags->skip_init, "weights made on the CPU are not initialised, so that they take no memory");
-  app.Add("--reproducible", flags->reproducible,
-          "two runs are alike: hash seed, one thread, generator seeds, addresses not randomised");
   app.Add("--fail-on", flags->fail_on,
           "oom: exit code 4 where a request found no memory and the program still ended with 0")
       .NotEmpty();

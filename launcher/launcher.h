@@ -12,6 +12,10 @@ namespace ashlar::cli {
 // `ashlar dry-run`: unchanged, on a machine without a GPU; says what memory it took.
 void AddDryRun(CommandLine& line, std::vector<std::string> program);
 
+// `ashlar fit`: what to change in it so that it fits on a card, each change made from outside and run as dry-run runs
+// it.
+void AddFit(CommandLine& line, std::vector<std::string> program);
+
 // `ashlar record`: on its GPU, without an edit to it; keeps its memory history: PyTorch's own, of a native program its
 // calls on device memory.
 void AddRecord(CommandLine& line, std::vector<std::string> program);

@@ -232,6 +232,8 @@ answers::RanAs RanAsOf(const gpus::Gpu& card, const Fields& fields) {
   return {is_card ? std::string(card.name) : name->second, capability};
 }
 
+MachineValue AmpleRoom() { return {kRoomBytes, "assumed", "room that no program fills"}; }
+
 // What the report says of it, from the fields as they are written.
 void Describe(const MachineFlags& flags, const Fields& fields, Machine& machine) {
   const gpus::Gpu usual = *gpus::GpuNamed(gpus::kUsualCard);
@@ -243,7 +245,7 @@ void Describe(const MachineFlags& flags, const Fields& fields, Machine& machine)
   if (machine.card.empty() && machine.has_limit) {
     machine.total = {NumberOf(fields, "total_bytes", kRoomBytes), "given", giver};
   } else if (machine.card.empty()) {
-    machine.total = {kRoomBytes, "assumed", "room that no program fills"};
+    machine.total = AmpleRoom();
   }
   machine.context = ValueOf(gpus::ContextOf(card, gpus::ModuleLoading::kLazy));
   if (machine.card.empty()) machine.context.mark = std::string(gpus::MarkName(gpus::Mark::kAssumed));
@@ -333,6 +335,17 @@ absl::StatusOr<Machine> ReadMachineAs(const MachineFlags& flags, const gpus::Gpu
   SetFacts(gpu, fields);
   fields.erase("total_bytes");
   return Described(flags, std::move(fields), Machine());
+}
+
+Machine InAmpleRoom(Machine machine) {
+  std::vector<std::string> lines = absl::StrSplit(machine.text, '\n');
+  for (std::string& line : lines) {
+    if (absl::StartsWith(line, "total_bytes=")) line = absl::StrCat("total_bytes=", kRoomBytes);
+  }
+  machine.text = absl::StrJoin(lines, "\n");
+  machine.has_limit = false;
+  machine.total = AmpleRoom();
+  return machine;
 }
 
 }  // namespace ashlar::cli

@@ -51,6 +51,8 @@ struct Machine {
 absl::StatusOr<Machine> ReadMachine(const MachineFlags& flags);
 // The same with the kernels of a card of the table, in room that no program fills.
 absl::StatusOr<Machine> ReadMachineAs(const MachineFlags& flags, const gpus::Gpu& gpu);
+// The same machine, in room that no program fills.
+Machine InAmpleRoom(Machine machine);
 
 }  // namespace ashlar::cli
 

@@ -1,6 +1,7 @@
 #include "launcher/rerun.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -25,6 +26,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "allocator/base/units.h"
 #include "console/command.h"
 #include "launcher/apart.h"
 
@@ -92,6 +94,17 @@ void EndAllOf(const RunFolder& folder) {
   const char* why = strerror(errno);
   (void)!write(STDERR_FILENO, why, strlen(why));
   _exit(127);
+}
+
+std::uint64_t AvailableBytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string key, unit; file >> key;) {
+    std::uint64_t kib = 0;
+    file >> kib;
+    std::getline(file, unit);
+    if (key == "MemAvailable:") return kib * kKiB;
+  }
+  return 0;
 }
 
 // One that runs, or has run.
@@ -190,6 +203,19 @@ class Running {
 
 }  // namespace
 
+std::size_t RerunsAtOnce(std::uint64_t host_bytes) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int processors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::clamp<std::size_t>(AvailableBytes() / std::max<std::uint64_t>(host_bytes, 1), 1,
+                                 static_cast<std::size_t>(std::max(processors, 1)));
+}
+
+double MostSecondsOf(double first_seconds) {
+  constexpr double kSlower = 5, kStart = 30;
+  return kSlower * first_seconds + kStart;
+}
+
 std::vector<RerunEnd> RunAgain(const std::vector<Rerun>& reruns, const RerunLimits& limits, SignalRelay& relay,
                                const std::function<void(const std::string&)>& progress) {
   std::vector<std::unique_ptr<Running>> all(reruns.size());
@@ -203,7 +229,7 @@ std::vector<RerunEnd> RunAgain(const std::vector<Rerun>& reruns, const RerunLimi
         all[next] = std::make_unique<Running>(reruns[next], limits.most_seconds);
         all[next]->Start();
         under_way.push_back(next);
-        if (progress) progress(absl::StrCat("running as ", reruns[next].name, ", ", waiting.size(), " more to start"));
+        if (progress) progress(absl::StrCat("running ", reruns[next].name, ", ", waiting.size(), " more to start"));
       }
       std::erase_if(under_way, [&](std::size_t i) { return !all[i]->Look(is_asked_to_end); });
       if (is_asked_to_end && under_way.empty()) break;

@@ -1,7 +1,7 @@
 // Runs a program again, several times side by side and each a little differently, without harm to what its first run
 // left: another device, other arguments, another environment.
 //
-//   std::vector<RerunEnd> ends = RunAgain({{"T4", launch, t4.text}, {"L4", launch, l4.text}},
+//   std::vector<RerunEnd> ends = RunAgain({{"as T4", launch, t4.text}, {"as L4", launch, l4.text}},
 //                                         {.at_once = 2, .most_seconds = 90}, relay, progress);
 //   if (ends[0].why_not.empty()) Use(ends[0].results);
 //
@@ -23,7 +23,7 @@
 namespace ashlar::cli {
 
 struct Rerun {
-  std::string name;     // for who waits
+  std::string name;     // for who waits: "as T4"
   Launch launch;        // as of a first run: the folder that it names becomes the rerun's own
   std::string machine;  // the text of the file `machine`
 };
@@ -39,6 +39,11 @@ struct RerunEnd {
   std::vector<std::string> kept = {};  // files that it would have written, and did not
   std::unique_ptr<RunFolder> folder = {};
 };
+
+// How many go side by side, by processors and by the host's memory, of which one takes so much.
+std::size_t RerunsAtOnce(std::uint64_t host_bytes);
+// What one may take of a program whose first run took so long.
+double MostSecondsOf(double first_seconds);
 
 // One for each, in their order. A port that a rerun found taken by one beside it is no end: it runs once more, alone.
 std::vector<RerunEnd> RunAgain(const std::vector<Rerun>& reruns, const RerunLimits& limits, SignalRelay& relay,

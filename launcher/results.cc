@@ -21,6 +21,7 @@
 #include "analyzer/formats/utf8.h"
 #include "console/command.h"
 #include "console/load_trace.h"
+#include "launcher/json_fields.h"
 #include "launcher/shared_accounting.h"
 #include "nlohmann/json.hpp"
 
@@ -31,36 +32,9 @@ using nlohmann::json;
 
 constexpr std::uint64_t kMostReportBytes = 64 * kMiB;
 
-// The value of a key, or what stands for it where it is missing, null or of another kind.
-template <typename T>
-T Get(const json& object, const char* key, T otherwise = {}) {
-  if (!object.is_object() || !object.contains(key)) return otherwise;
-  const json& value = object[key];
-  if constexpr (std::is_same_v<T, std::string>) {
-    return value.is_string() ? value.get<std::string>() : otherwise;
-  } else {
-    if (!value.is_number()) return otherwise;
-    const double number = value.get<double>();
-    return std::is_unsigned_v<T> && number < 0 ? otherwise : value.get<T>();
-  }
-}
-
 std::optional<int> GetRank(const json& object, const char* key) {
   const int rank = Get<int>(object, key, -1);
   return rank < 0 ? std::nullopt : std::optional(rank);
-}
-
-const json& GetArray(const json& object, const char* key) {
-  static const json kEmpty = json::array();
-  return object.is_object() && object.contains(key) && object[key].is_array() ? object[key] : kEmpty;
-}
-
-std::vector<std::string> GetTexts(const json& object, const char* key) {
-  std::vector<std::string> out;
-  for (const json& item : GetArray(object, key)) {
-    if (item.is_string()) out.push_back(item.get<std::string>());
-  }
-  return out;
 }
 
 ProcessAccounting AccountingOf(const json& file) {

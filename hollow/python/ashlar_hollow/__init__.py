@@ -18,5 +18,6 @@ backward    no values while the autograd engine runs
 compiled    what compiled code, graphs and kernels written in Python leave unknown
 lines       the line of the program under way
 apart       a program that is run again writes and sends nothing
+fit         changes of the program, made from outside
 fresh       initialisers of large CPU tensors that do nothing
 """

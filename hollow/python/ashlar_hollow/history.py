@@ -51,7 +51,7 @@ class Recording(object):
         self._forget()
         self.pid, self.began = os.getpid(), time.time()
         self.peaks.watch_resets()  # here, since a plug-in may have put functions of its own in PyTorch's place
-        self.failures.begin(self.torch, None if self.users else self.max_entries)
+        self.failures.begin(self.torch, None if self.users or not self.max_entries else self.max_entries)
         atexit.register(self.at_exit)
         signals.install(self)
         _at_exit_of_worker(self.at_exit)

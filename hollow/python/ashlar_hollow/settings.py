@@ -9,6 +9,8 @@ REPRODUCIBLE = "ASHLAR_REPRODUCIBLE"
 SMALL_VALUES = "ASHLAR_SMALL_VALUES"  # tensors of up to so many bytes have real values; 0: none
 SKIP_INIT = "ASHLAR_SKIP_INIT"
 NAMES = "ASHLAR_NAMES"  # how long one look at who holds the memory may take: "3s", "off"
+FIT = "ASHLAR_FIT"  # changes to make, with commas between; "watch": none, and each says where it would be made
+FIT_STOP = "ASHLAR_FIT_STOP"  # the step after which a changed program ends
 APART = "ASHLAR_APART"  # the folder for the files of a program that is run again
 
 

@@ -30,6 +30,13 @@ def _skip_init(torch):
     fresh.install(torch)
 
 
+def _fit(names):
+    from .fit import start
+
+    chosen = None if names == "watch" else names.split(",")
+    start.start(imports.after, chosen, settings.record_folder(), settings.number(settings.FIT_STOP, 0))
+
+
 def start():
     if os.environ.get(settings.APART):
         from . import apart
@@ -42,5 +49,7 @@ def start():
         imports.after("torch", _history)
     if os.environ.get(settings.HOLLOW_RUN):
         imports.after("torch", _values)
+    if os.environ.get(settings.FIT):
+        _fit(os.environ[settings.FIT])
     if settings.flag(settings.SKIP_INIT):
         imports.after("torch", _skip_init)

@@ -1,0 +1,282 @@
+#include "commands/fit/fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "allocator/base/units.h"
+#include "commands/shared/json_values.h"
+#include "commands/shared/layout.h"
+
+namespace ashlar::answers {
+
+const FitChange& FitAnswer::ChangeNamed(const std::string& name) const {
+  return *std::find_if(changes.begin(), changes.end(), [&](const FitChange& of) { return of.name == name; });
+}
+
+bool FitAnswer::IsAllowed(const FitChange& change) const {
+  return change.alters.empty() || std::find(allowed.begin(), allowed.end(), change.alters) != allowed.end();
+}
+
+}  // namespace ashlar::answers
+
+namespace ashlar::report {
+namespace {
+
+using answers::FitAnswer;
+using answers::FitChange;
+using answers::FitRow;
+using answers::FitVerdict;
+
+constexpr std::size_t kIndent = 15;
+constexpr std::size_t kReasonWidth = 100;
+constexpr std::size_t kMostSets = 8;  // in the text; --json has all
+constexpr std::size_t kMostNames = 4;
+
+std::string NameOf(const FitRow& row) { return row.changes.empty() ? "as it is" : absl::StrJoin(row.changes, ", "); }
+
+std::string VerdictText(const FitRow& row) {
+  switch (row.verdict) {
+    case FitVerdict::kFits:
+      return "fits";
+    case FitVerdict::kFails:
+      return row.failed_step.has_value() ? absl::StrCat("fails at step ", *row.failed_step) : "fails";
+    case FitVerdict::kNotKnown:
+      break;
+  }
+  return "not known";
+}
+
+// Signed: a change may take more.
+std::string SavedText(const FitAnswer& a, const FitRow& row) {
+  if (row.changes.empty() || !row.peak_reserved_bytes.has_value() || !a.base.peak_reserved_bytes.has_value()) return "";
+  const double before = static_cast<double>(*a.base.peak_reserved_bytes);
+  const double now = static_cast<double>(*row.peak_reserved_bytes);
+  return before == 0 ? "" : absl::StrCat(std::llround(100 * (before - now) / before), " %");
+}
+
+std::string CostsText(const FitAnswer& a, const FitRow& row) {
+  std::vector<std::string> costs;
+  for (const std::string& name : row.changes) {
+    const FitChange& change = a.ChangeNamed(name);
+    if (change.costs != "none") costs.push_back(change.costs);
+    if (!change.alters.empty()) costs.push_back(absl::StrCat("alters results (--allow ", change.alters, ")"));
+  }
+  return costs.empty() ? "none" : absl::StrJoin(costs, "; ");
+}
+
+std::string PlaceText(const FitAnswer& a, const FitRow& row) {
+  return row.changes.size() == 1 ? a.ChangeNamed(row.changes.front()).where : "";
+}
+
+std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
+
+std::string PeakText(const FitRow& row) {
+  return row.peak_reserved_bytes.has_value() ? FormatBytes(*row.peak_reserved_bytes) : "-";
+}
+
+std::string CardText(const FitAnswer& a) { return absl::StrCat(a.card, " of ", FormatBytes(a.total_bytes)); }
+
+std::string SpareText(const FitAnswer& a, const FitRow& row) {
+  if (!row.device_bytes.has_value() || *row.device_bytes > a.total_bytes) return "";
+  return absl::StrCat(", ", FormatBytes(a.total_bytes - *row.device_bytes), " to spare");
+}
+
+std::string Headline(const FitAnswer& a) {
+  const std::string on = absl::StrCat(" on ", CardText(a));
+  if (a.base.verdict == FitVerdict::kFits) {
+    return absl::StrCat("fits", on, " as it is: peak reserved ", PeakText(a.base), SpareText(a, a.base));
+  }
+  const std::string fails = absl::StrCat(VerdictText(a.base), on, " as it is, which takes ", PeakText(a.base));
+  if (a.set.has_value()) {
+    return absl::StrCat(fails, "; fits with ", NameOf(*a.set), ": peak reserved ", PeakText(*a.set),
+                        SpareText(a, *a.set));
+  }
+  return absl::StrCat(fails, "; no set that was tried fits");
+}
+
+// What was not tried, and what --allow would add.
+std::vector<std::string> Remarks(const FitAnswer& a) {
+  std::vector<std::string> out;
+  if (a.stop_step.has_value()) {
+    out.push_back(absl::StrCat("rows end after step ", *a.stop_step, " of ", FormatCount(a.steps),
+                               ": what comes later needed no more in the program as it is"));
+  }
+  if (a.untried > 0) {
+    out.push_back(
+        absl::StrCat(FormatCount(a.untried), " dearer sets were not tried: the time was up; --budget gives more"));
+  }
+  std::vector<std::string> kinds;
+  for (const FitChange& change : a.changes) {
+    if (!change.applies || a.IsAllowed(change)) continue;
+    if (std::find(kinds.begin(), kinds.end(), change.alters) == kinds.end()) kinds.push_back(change.alters);
+  }
+  if (!kinds.empty() && a.base.verdict != FitVerdict::kFits) {
+    out.push_back(absl::StrCat("what alters results is in no set; --allow ", absl::StrJoin(kinds, ","), " lets it in"));
+  }
+  if (!a.kept_away.empty()) {
+    const std::size_t shown = std::min(kMostNames, a.kept_away.size());
+    std::vector<std::string> names(a.kept_away.begin(), a.kept_away.begin() + static_cast<std::ptrdiff_t>(shown));
+    for (std::string& name : names) name = Printable(name);
+    out.push_back(
+        absl::StrCat("not written by the runs that followed: ", absl::StrJoin(names, ", "),
+                     a.kept_away.size() > shown ? absl::StrCat(" and ", a.kept_away.size() - shown, " more") : ""));
+  }
+  return out;
+}
+
+std::string WithFlag(const FitAnswer& a) {
+  return absl::StrCat("python -m ashlar_gpu.fit --with ", absl::StrJoin(a.set->changes, ","));
+}
+
+std::size_t NameWidth(const std::vector<const FitRow*>& rows) {
+  std::size_t out = 0;
+  for (const FitRow* row : rows) out = std::max(out, NameOf(*row).size());
+  return out;
+}
+
+void AppendTable(const FitAnswer& a, const std::vector<const FitRow*>& rows, bool has_places, std::string& out) {
+  const int width = static_cast<int>(NameWidth(rows));
+  std::size_t place = has_places ? 4 : 0;
+  for (const FitRow* row : rows) place = std::max(place, has_places ? PlaceText(a, *row).size() : 0);
+  absl::StrAppend(&out,
+                  absl::StrFormat("  %-*s  %13s  %6s  %-15s", width, "change", "peak reserved", "saved", "verdict"));
+  if (has_places) absl::StrAppend(&out, absl::StrFormat("  %-*s", static_cast<int>(place), "line"));
+  out += "  costs\n";
+  for (const FitRow* row : rows) {
+    absl::StrAppend(&out, absl::StrFormat("  %-*s  %13s  %6s  %-15s", width, NameOf(*row), PeakText(*row),
+                                          SavedText(a, *row), VerdictText(*row)));
+    if (has_places)
+      absl::StrAppend(&out, absl::StrFormat("  %-*s", static_cast<int>(place), OrDash(PlaceText(a, *row))));
+    absl::StrAppend(
+        &out, "  ",
+        row->why_not.empty() ? CostsText(a, *row) : ShortenedSentence(Printable(row->why_not), kReasonWidth), "\n");
+  }
+}
+
+std::vector<const FitRow*> TableRows(const FitAnswer& a) {
+  std::vector<const FitRow*> out = {&a.base};
+  for (const FitRow& row : a.rows) out.push_back(&row);
+  return out;
+}
+
+void AppendSets(const FitAnswer& a, std::string& out) {
+  if (a.sets.empty()) return;
+  AppendSection("SETS", "cheapest first, each a run of its own", out);
+  std::vector<const FitRow*> rows;
+  const std::size_t begin = a.sets.size() > kMostSets ? a.sets.size() - kMostSets : 0;  // the last one is the answer
+  for (std::size_t i = begin; i < a.sets.size(); ++i) rows.push_back(&a.sets[i]);
+  if (begin > 0) absl::StrAppend(&out, "  ", begin, " more before these, none of which fits: --json has them\n");
+  AppendTable(a, rows, false, out);
+}
+
+void AppendLines(const FitAnswer& a, std::string& out) {
+  if (!a.set.has_value()) return;
+  AppendSection("WRITE", "", out);
+  for (const std::string& name : a.set->changes) {
+    const FitChange& change = a.ChangeNamed(name);
+    absl::StrAppend(&out, "  ", change.where, "  ", change.title, "\n");
+    for (const std::string& line : change.lines) absl::StrAppend(&out, "      ", line, "\n");
+  }
+  absl::StrAppend(&out, "  or leave the files as they are: ", WithFlag(a), " SCRIPT ARGS...\n");
+}
+
+}  // namespace
+
+std::string ToText(const FitAnswer& answer) {
+  std::string out = "FIT            ";
+  AppendWrapped(Headline(answer), kIndent, out);
+  for (const std::string& remark : Remarks(answer)) {
+    out += std::string(kIndent, ' ');
+    AppendWrapped(remark, kIndent, out);
+  }
+  AppendSection("CHANGES", "each alone, from outside; a row is a run", out);
+  AppendTable(answer, TableRows(answer), true, out);
+  std::vector<const FitChange*> missing;
+  for (const FitChange& change : answer.changes) {
+    if (!change.applies) missing.push_back(&change);
+  }
+  if (!missing.empty()) out += "  no row:\n";
+  for (const FitChange* change : missing)
+    absl::StrAppend(&out, "    ", change->name, ": ", Printable(change->why_not), "\n");
+  AppendSets(answer, out);
+  AppendLines(answer, out);
+  return out;
+}
+
+std::string ToMarkdown(const FitAnswer& answer) {
+  std::string out =
+      absl::StrCat("**", Headline(answer), "**\n\n| change | peak reserved | saved | verdict | line | costs |\n",
+                   "|---|---|---|---|---|---|\n");
+  std::vector<const FitRow*> rows = TableRows(answer);
+  for (const FitRow& set : answer.sets) rows.push_back(&set);
+  for (const FitRow* row : rows) {
+    absl::StrAppend(&out, "| ", NameOf(*row), " | ", PeakText(*row), " | ", SavedText(answer, *row), " | ",
+                    VerdictText(*row), " | ", PlaceText(answer, *row), " | ",
+                    row->why_not.empty() ? CostsText(answer, *row) : Printable(row->why_not), " |\n");
+  }
+  for (const std::string& remark : Remarks(answer)) absl::StrAppend(&out, "\n- ", remark);
+  if (!answer.set.has_value()) return absl::StrCat(out, "\n");
+  out += "\n\n```text\n";
+  for (const std::string& name : answer.set->changes) {
+    const FitChange& change = answer.ChangeNamed(name);
+    absl::StrAppend(&out, change.where, "  ", change.title, "\n");
+    for (const std::string& line : change.lines) absl::StrAppend(&out, "    ", line, "\n");
+  }
+  return absl::StrCat(out, "```\n");
+}
+
+namespace {
+
+Json RowJson(const FitAnswer& a, const FitRow& row) {
+  const bool is_known = row.verdict != FitVerdict::kNotKnown;
+  return {{"changes", row.changes},
+          {"fits", is_known ? Json(row.verdict == FitVerdict::kFits) : Json()},
+          {"peak_reserved_bytes", OrNull(row.peak_reserved_bytes)},
+          {"device_bytes", OrNull(row.device_bytes)},
+          {"failed_step", OrNull(row.failed_step)},
+          {"costs", CostsText(a, row)},
+          {"known_by", row.ran_on_card ? "run on the card" : "run in ample room"},
+          {"why_not", TextOrNull(row.why_not)}};
+}
+
+}  // namespace
+
+std::string ToJson(const FitAnswer& answer) {
+  Json out = {{"program", answer.program},
+              {"card", answer.card},
+              {"total_bytes", answer.total_bytes},
+              {"steps", answer.steps},
+              {"stop_step", OrNull(answer.stop_step)},
+              {"as_it_is", RowJson(answer, answer.base)},
+              {"set", answer.set.has_value() ? RowJson(answer, *answer.set) : Json()}};
+  out["changes"] = Json::Array();
+  for (const FitChange& change : answer.changes) {
+    out["changes"].Append({{"name", change.name},
+                           {"title", change.title},
+                           {"applies", change.applies},
+                           {"why_not", TextOrNull(change.why_not)},
+                           {"where", TextOrNull(change.where)},
+                           {"lines", change.lines},
+                           {"costs", change.costs},
+                           {"alters", TextOrNull(change.alters)},
+                           {"is_allowed", answer.IsAllowed(change)}});
+  }
+  out["rows"] = Json::Array();
+  for (const FitRow& row : answer.rows) out["rows"].Append(RowJson(answer, row));
+  out["sets"] = Json::Array();
+  for (const FitRow& row : answer.sets) out["sets"].Append(RowJson(answer, row));
+  out["runs"] = answer.runs;
+  out["untried_sets"] = answer.untried;
+  out["allowed"] = answer.allowed;
+  out["kept_away"] = answer.kept_away;
+  out["remarks"] = Remarks(answer);
+  return out.ToText();
+}
+
+}  // namespace ashlar::report

@@ -1,0 +1,15 @@
+"""Changes of a PyTorch program, made from outside: it runs with smaller batches, checkpointed blocks and so on, its files untouched.
+
+table        the changes, by name
+change       what each of them has: does it apply, apply it, what the user writes
+program      the program under way, and what it tells the changes
+start        what is changed in an interpreter, by names
+facts        what a run leaves for `ashlar fit`
+lines        the line of the program under way
+accumulation parts of batches, and the steps that wait for the last of them
+batch, checkpointing, precision, optimizers, evaluation, gradients, attention
+             the changes themselves
+
+The folder is used twice, and imports nothing of ours beside it: by what `ashlar fit` puts into a program, and, as
+`ashlar_gpu.fit`, by the package.
+"""

@@ -1,0 +1,136 @@
+"""Parts of batches: a DataLoader's batch comes in several, and what the program does once a batch waits for the last of them.
+
+    parts = Parts(program)
+    parts.count = 2                      # batches come in halves
+    for half in loader: ...              # step, zero_grad, clipping, schedulers: with the second alone
+
+A loss that is a mean over its samples then has the gradients of the whole batch: each part's loss is weighted by its share of the
+samples. The order of samples is the program's own, and so is the length of the loader.
+Thread rule: the thread that trains.
+"""
+
+import collections
+
+
+class Parts(object):
+    def __init__(self, program):
+        self.program = program
+        self.count = 1
+        self.part = None  # (share of the batch, whether it is its last), of the part under way
+        self.is_pending = False  # gradients of this batch were made, and no step
+
+    # --- what waits ---
+
+    def waits(self):
+        return self.part is not None and not self.part[1]
+
+    def has_gradients(self):
+        """Of parts whose step is still to come: they stay."""
+        return self.part is not None and self.is_pending
+
+    def scaled(self, loss):
+        return loss if self.part is None or self.part[0] == 1 else loss * self.part[0]
+
+    def went_backward(self):
+        self.is_pending = True
+
+    def stepped(self):
+        self.is_pending = False
+
+    def install(self):
+        from .program import _put
+
+        torch = self.program.torch
+        nothing = torch.zeros  # of clipping: the norm
+        _put(torch.nn.utils, "clip_grad_norm_", self.waiting(lambda: nothing(())))
+        _put(torch.nn.utils, "clip_grad_value_", self.waiting(lambda: None))
+        schedulers = torch.optim.lr_scheduler
+        for name in ("LRScheduler", "_LRScheduler", "ReduceLROnPlateau", "OneCycleLR", "CyclicLR",
+                     "CosineAnnealingWarmRestarts", "SequentialLR", "ChainedScheduler"):
+            kind = getattr(schedulers, name, None)
+            if kind is not None and "step" in vars(kind):
+                _put(kind, "step", self.waiting(lambda: None))
+        scaler = getattr(getattr(torch, "amp", None), "GradScaler", None) or torch.cuda.amp.GradScaler
+        for name in ("step", "unscale_", "update"):
+            _put(scaler, name, self.waiting(lambda: None))
+
+    def waiting(self, instead):
+        def call(original, *args, **kwargs):
+            return instead() if self.waits() else original(*args, **kwargs)
+
+        return call
+
+    # --- the loader ---
+
+    def why_not(self, loader):
+        """Why its batches cannot be parted, in a few words; None where they can."""
+        if loader.batch_sampler is None:
+            return "the DataLoader makes no batches itself"
+        if isinstance(loader.dataset, self.program.torch.utils.data.IterableDataset):
+            return "the data set is iterable: where its last batch ends is not known"
+        if type(loader).__iter__ is not self.program.torch.utils.data.DataLoader.__iter__:
+            return "its %s reads ahead" % type(loader).__name__
+        if not getattr(loader, "in_order", True):
+            return "the DataLoader gives batches out of order"
+        return None
+
+    def iterate(self, original, loader):
+        if self.count == 1 or self.why_not(loader) is not None:
+            return original(loader)
+        whole = loader.batch_sampler
+        vars(loader)["batch_sampler"] = _Parted(whole, self.count)
+        try:
+            made = original(loader)
+        finally:
+            vars(loader)["batch_sampler"] = whole
+        return _Iterator(self, made, made._index_sampler.told)  # one that is kept has the sampler of its first time
+
+
+class _Parted(object):
+    """A batch sampler that cuts each batch."""
+
+    def __init__(self, whole, count):
+        self.whole, self.count = whole, count
+        self.told = collections.deque()  # of the parts that were handed out, which workers read ahead
+
+    def __iter__(self):
+        self.told.clear()
+        for batch in self.whole:
+            batch = list(batch)
+            size = max(1, -(-len(batch) // self.count))
+            for begin in range(0, len(batch), size):
+                part = batch[begin:begin + size]
+                self.told.append((len(part) / len(batch), begin + size >= len(batch)))
+                yield part
+
+    def __len__(self):
+        return len(self.whole)
+
+
+class _Iterator(object):
+    def __init__(self, parts, made, told):
+        self.parts, self.made, self.told = parts, made, told
+
+    def __iter__(self):
+        return self
+
+    def __len__(self):
+        return len(self.made)
+
+    def __getattr__(self, name):
+        return getattr(self.made, name)
+
+    def __next__(self):
+        try:
+            batch = next(self.made)
+        except StopIteration:
+            self.parts.part = None
+            raise
+        self.parts.part = self.told.popleft()
+        return batch
+
+
+def closed(args, kwargs):
+    """A step that waits makes its gradients all the same, where the program gave it a closure."""
+    closure = kwargs.get("closure", args[0] if args else None)
+    return closure() if callable(closure) else None

@@ -1,0 +1,45 @@
+"""Switches of transformers' models: the implementation of attention, the cache of keys and values."""
+
+from .change import Change
+
+
+class Switch(Change):
+    without = "no model of transformers is trained"
+
+    def on_model(self, module, where):
+        for one in module.modules():
+            if hasattr(getattr(one, "config", None), "_attn_implementation"):
+                return self.on_pretrained(one, where)
+        return None
+
+    def on_pretrained(self, model, where):
+        raise NotImplementedError
+
+
+class Sdpa(Switch):
+    name, title = "sdpa", "fused attention"
+    price = 2
+
+    def on_pretrained(self, model, where):
+        kind = model.config._attn_implementation
+        if kind != "eager":
+            return self.lacks("attention is %s" % kind)
+        if not getattr(model, "_supports_sdpa", False) or not hasattr(model, "set_attn_implementation"):
+            return self.lacks("the model has no other attention")
+        self.applies(where, 'from_pretrained(..., attn_implementation="sdpa")')
+        if self.is_on:
+            model.set_attn_implementation("sdpa")
+        return None
+
+
+class NoCache(Switch):
+    name, title = "no-cache", "no keys and values kept in training"
+    price = 0
+
+    def on_pretrained(self, model, where):
+        if not getattr(model.config, "use_cache", False):
+            return self.lacks("use_cache is off")
+        self.applies(where, "before the loop: model.config.use_cache = False")
+        if self.is_on:
+            model.config.use_cache = False
+        return None

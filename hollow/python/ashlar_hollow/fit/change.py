@@ -1,0 +1,87 @@
+"""What every change has: a row of the table. It looks on in the run as it is, and changes the run where it is on.
+
+    class Half(Change):
+        name, title = "half-batch", "half of the batch, accumulated twice"
+        def on_loader(self, loader, where): ...
+
+The program (program.py) calls the methods `on_...`. In them a change says `applies(...)`, with the place and the lines that the user
+writes, or `lacks(...)` or `refuses(...)`, with why not. Of several places the first is shown.
+"""
+
+
+class Change(object):
+    name = ""
+    title = ""
+    group = ""  # of several in a group one alone goes into a set
+    price = 0  # order of prices: 0 costs nothing that can be felt
+    costs = "none"  # in words
+    alters = ""  # what --allow must name: results are not those of the program as it is
+    without = "not seen"  # why it does not apply where nothing was found
+
+    def __init__(self, program, is_on):
+        self.program, self.is_on = program, is_on
+        self.why_not = self.why_missing = None
+        self.where, self.lines = None, []
+        self.is_found = False
+        self.also_alters = ""
+
+    def applies(self, where, *lines):
+        if not self.is_found:
+            self.is_found, self.where, self.lines = True, where, [line for line in lines if line]
+
+    def lacks(self, why):
+        """Nothing to change here; there may be elsewhere."""
+        if self.why_missing is None:
+            self.why_missing = why
+
+    def refuses(self, why):
+        """It must not be made, wherever there is something to change."""
+        if self.why_not is None:
+            self.why_not = why
+
+    def told(self):
+        """For the facts of a run."""
+        is_found = self.is_found and self.why_not is None
+        return {
+            "name": self.name,
+            "title": self.title,
+            "group": self.group,
+            "price": self.price,
+            "costs": self.costs,
+            "alters": self.alters or self.also_alters,
+            "applies": is_found,
+            "why_not": "" if is_found else self.why_not or self.why_missing or self.without,
+            "where": self.where or "",
+            "lines": self.lines if is_found else [],
+        }
+
+    # --- what the program tells; a change takes what it needs ---
+
+    def on_trainer(self, arguments, where):
+        """TrainingArguments of transformers, whose fields are set and not yet read."""
+
+    def on_optimizer(self, optimizer, kind, given, where):
+        """An optimizer of torch.optim is about to be made, of the class `kind`; `given` is its arguments by name."""
+
+    def on_model(self, module, where):
+        """The outermost module's first call that trains."""
+
+    def on_call(self, module, trains, where):
+        """Each call of an outermost module. A context manager that it runs in, or None."""
+
+    def on_mode(self, module, trains):
+        """train() or eval()."""
+
+    def on_loader(self, loader, where):
+        """A DataLoader is iterated for training."""
+
+    def on_backward(self, loss, where):
+        """Before it. The tensor that goes backward."""
+        return loss
+
+    def on_step(self, optimizer, where):
+        """After a step that was made."""
+
+    def on_zero_grad(self, set_to_none, where):
+        """Before it. What is set."""
+        return set_to_none

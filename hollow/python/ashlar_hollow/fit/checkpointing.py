@@ -1,0 +1,100 @@
+"""Blocks that keep their input alone, and run again in backward: the framework's switch, else repeated blocks of one class."""
+
+from .change import Change
+
+
+class Blocks(Change):
+    name, title = "checkpointing", "repeated blocks checkpointed"
+    group = "checkpointing"
+    price = 50
+    costs = "more time: the blocks' forward runs twice"
+    without = "no module was trained"
+    every = 1
+    takes_switch = True
+
+    def on_trainer(self, arguments, where):
+        if arguments.gradient_checkpointing:
+            return self.lacks("already on: %s" % where)
+        if not self.takes_switch:
+            return self.lacks("the framework's switch takes all blocks")
+        self.applies(where, 'gradient_checkpointing=True, gradient_checkpointing_kwargs={"use_reentrant": False}')
+        if self.is_on:
+            arguments.gradient_checkpointing = True
+            arguments.gradient_checkpointing_kwargs = {"use_reentrant": False}
+        return None
+
+    def on_model(self, module, where):
+        if self.program.has_trainer:
+            return None
+        owner = next((one for one in module.modules() if _has_switch(one)), None)
+        if owner is not None:
+            return self.by_switch(owner, where)
+        found = repeated(module)
+        if not found:
+            return self.lacks("no repeated blocks")
+        if any(_is_checkpointed(block) for _, blocks in found for block in blocks):
+            return self.lacks("already on")
+        every = "" if self.every == 1 else ", every 2nd of them"
+        name, blocks = max(found, key=lambda one: len(one[1]))
+        self.applies(
+            where,
+            "in %s, around the %d blocks of %s%s:" % (type(module).__name__, len(blocks), name or "it", every),
+            "x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)",
+        )
+        if self.is_on:
+            for _, blocks in found:
+                for block in blocks[:: self.every]:
+                    self.wrap(block)
+        return None
+
+    def by_switch(self, owner, where):
+        if getattr(owner, "is_gradient_checkpointing", False):
+            return self.lacks("already on")
+        if not self.takes_switch:
+            return self.lacks("the model's switch takes all blocks")
+        self.applies(where, 'before the loop: model.gradient_checkpointing_enable({"use_reentrant": False})')
+        if self.is_on:
+            owner.gradient_checkpointing_enable({"use_reentrant": False})
+        return None
+
+    def wrap(self, block):
+        from torch.utils.checkpoint import checkpoint
+
+        torch, forward = self.program.torch, block.forward
+
+        def checkpointed(*args, **kwargs):
+            if not torch.is_grad_enabled() or not block.training:
+                return forward(*args, **kwargs)
+            return checkpoint(forward, *args, use_reentrant=False, **kwargs)
+
+        block.forward = checkpointed
+
+
+class EverySecond(Blocks):
+    name, title, price = "checkpointing-half", "every 2nd repeated block checkpointed", 30
+    costs = "more time: the forward of every 2nd block runs twice"
+    every = 2
+    takes_switch = False
+
+
+def _has_switch(module):
+    return getattr(module, "supports_gradient_checkpointing", False) and hasattr(module, "gradient_checkpointing_enable")
+
+
+def _is_checkpointed(block):
+    code = getattr(type(block).forward, "__code__", None)
+    return code is not None and "checkpoint" in code.co_names
+
+
+def repeated(module):
+    """(name, blocks) of each list of blocks of one class, the outermost alone. A block has modules of its own."""
+    found, inner = [], set()
+    for name, one in module.named_modules():
+        if id(one) in inner or type(one).__name__ not in ("ModuleList", "Sequential"):
+            continue
+        blocks = [child for child in one.children() if any(True for _ in child.children())]
+        blocks = [child for child in blocks if type(child) is type(blocks[0])]
+        if len(blocks) > 1:
+            found.append((name, blocks))
+            inner.update(id(part) for block in blocks for part in block.modules())
+    return found

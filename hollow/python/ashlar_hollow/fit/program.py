@@ -1,0 +1,256 @@
+"""The program under way: its calls that a change needs to know of, and where it is: steps, phases, peaks.
+
+    program = Program(torch, names=["half-batch"])     # or names=None: all changes look on
+    program.install(after)                             # after(module name, call): a call after a module's import
+
+A step is one of the optimizer that stepped first. A call of an outermost module trains where gradients are on and the module
+is in training mode. Nothing that is done here ends the program: what fails is said in a line, once.
+Thread rule: any thread; the place where a program is, is that of the thread that trains.
+"""
+
+import contextlib
+import functools
+import inspect
+import sys
+import threading
+
+from . import accumulation, lines, table
+
+KEYS = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
+
+
+class Program(object):
+    def __init__(self, torch, names=None, stop_after=0):
+        self.torch = torch
+        self.changes = table.make(self, names)
+        self.stop_after = stop_after
+        self.parts = accumulation.Parts(self)
+        self.inside = threading.local()
+        self.goes_backward = False
+        self.lead = None  # the optimizer whose steps are counted, by id
+        self.steps = 0
+        self.backwards = 0  # since the last step
+        self.most_backwards = 0  # of one step
+        self.trains = None  # train() or eval(), whichever was last
+        self.has_trainer = False
+        self.modules = set()  # by id
+        self.phases = []  # (what was new, steps that were done)
+        self.known = set()
+        self.longest = 0
+        self.peaks = []  # (steps done, allocated, reserved), where one grew
+        self.failed_step = None
+        self.said = set()
+
+    # --- what came new, and how much memory it took ---
+
+    def new_phase(self, what):
+        if what not in self.known:
+            self.known.add(what)
+            self.phases.append((what, self.steps))
+
+    def look_at_memory(self, done):
+        """The peaks so far, the greatest of all devices. `done`: steps that are behind it."""
+        highest, ooms = [0, 0], 0
+        try:
+            for device in range(self.torch.cuda.device_count() if self.torch.cuda.is_initialized() else 0):
+                stats = self.torch.cuda.memory_stats(device)
+                highest = [max(high, stats.get(key, 0)) for high, key in zip(highest, KEYS)]
+                ooms += stats.get("num_ooms", 0)
+        except Exception:
+            return  # an allocator without statistics
+        last = self.peaks[-1][1:] if self.peaks else (0, 0)
+        highest = tuple(max(one, before) for one, before in zip(highest, last))
+        if highest != last:
+            self.peaks.append((done,) + highest)
+        if ooms and self.failed_step is None:
+            self.failed_step = done
+
+    def guarded(self, call, *args):
+        try:
+            return call(*args)
+        except Exception as error:
+            name = getattr(call, "__qualname__", "?")
+            if name not in self.said:
+                self.said.add(name)
+                sys.stderr.write("ashlar: fit: %s: %s: %s\n" % (name, type(error).__name__, error))
+            return None
+
+    def tell(self, method, *args):
+        for change in self.changes:
+            self.guarded(getattr(change, method), *args)
+
+    # --- the program's calls ---
+
+    def install(self, after):
+        torch = self.torch
+        module, tensor, optimizer = torch.nn.Module, torch.Tensor, torch.optim.Optimizer
+        _put(module, "__call__", self.called)
+        _put(module, "train", self.mode_set)
+        _put(module, "zero_grad", self.zeroed)
+        _put(tensor, "backward", self.went_backward)
+        _put(optimizer, "__init__", self.optimizer_made)
+        _put(optimizer, "zero_grad", self.zeroed)
+        for kind in list(vars(torch.optim).values()):
+            if inspect.isclass(kind) and issubclass(kind, optimizer) and kind is not optimizer:
+                self.watch_making(kind)
+        _put(torch.utils.data.DataLoader, "__iter__", self.iterated)
+        _put(torch, "save", self.saved)
+        self.parts.install()
+        after("transformers.training_args", self.watch_trainer)
+
+    def called(self, original, module, *args, **kwargs):
+        if getattr(self.inside, "depth", 0) or self.goes_backward or _is_compiling(self.torch):
+            return original(module, *args, **kwargs)
+        self.inside.depth = 1
+        try:
+            with self.outermost(module, args, kwargs):
+                return original(module, *args, **kwargs)
+        finally:
+            self.inside.depth = 0
+
+    @contextlib.contextmanager
+    def outermost(self, module, args, kwargs):
+        contexts = self.guarded(self.entered, module, args, kwargs) or []
+        with contextlib.ExitStack() as stack:
+            for context in contexts:
+                stack.enter_context(context)
+            yield
+
+    def entered(self, module, args, kwargs):
+        where = lines.where()
+        trains = self.torch.is_grad_enabled() and module.training
+        self.new_phase("training" if trains else "evaluation")
+        size = max([one.numel() for one in list(args) + list(kwargs.values()) if isinstance(one, self.torch.Tensor)] or [0])
+        if size > self.longest:
+            self.longest = size
+            self.phases.append(("a larger batch", self.steps))
+        if trains and id(module) not in self.modules:
+            self.modules.add(id(module))
+            self.tell("on_model", module, where)
+        contexts = [self.guarded(change.on_call, module, trains, where) for change in self.changes]
+        return [context for context in contexts if context is not None]
+
+    def mode_set(self, original, module, mode=True):
+        if getattr(self.inside, "mode", 0):  # a child's
+            return original(module, mode)
+        self.inside.mode = 1
+        try:
+            result = original(module, mode)
+        finally:
+            self.inside.mode = 0
+        self.trains = mode
+        self.tell("on_mode", module, mode)
+        return result
+
+    def went_backward(self, original, loss, *args, **kwargs):
+        where = lines.where()
+        self.backwards += 1
+        self.most_backwards = max(self.most_backwards, self.backwards)
+        for change in self.changes:
+            made = self.guarded(change.on_backward, loss, where)
+            loss = loss if made is None else made
+        self.goes_backward = True  # autograd runs checkpointed modules again in threads of its own
+        try:
+            return original(self.parts.scaled(loss), *args, **kwargs)
+        finally:
+            self.goes_backward = False
+            self.parts.went_backward()
+
+    def optimizer_made(self, original, optimizer, *args, **kwargs):
+        result = original(optimizer, *args, **kwargs)
+        self.guarded(self.watch_steps, type(optimizer))
+        return result
+
+    def watch_steps(self, kind):
+        if not getattr(kind.step, "is_watched", False):
+            _put(kind, "step", self.stepped)
+            kind.step.is_watched = True
+
+    def watch_making(self, kind):
+        names = [name for name in inspect.signature(kind.__init__).parameters][1:]
+
+        def made(original, optimizer, *args, **kwargs):
+            if type(optimizer) is not kind:
+                return original(optimizer, *args, **kwargs)
+            given = dict(zip(names, args))
+            given.update(kwargs)
+            self.tell("on_optimizer", optimizer, kind, given, lines.where())
+            if type(optimizer) is not kind:
+                return type(optimizer).__init__(optimizer, **given)
+            return original(optimizer, **given)
+
+        _put(kind, "__init__", made)
+
+    def stepped(self, original, optimizer, *args, **kwargs):
+        if getattr(self.inside, "step", 0):
+            return original(optimizer, *args, **kwargs)
+        if self.parts.waits():
+            return accumulation.closed(args, kwargs)
+        self.inside.step = 1
+        try:
+            result = self.make_step(original, optimizer, args, kwargs)
+        finally:
+            self.inside.step = 0
+        self.parts.stepped()
+        self.backwards = 0
+        if self.lead is None:
+            self.lead = id(optimizer)
+        self.tell("on_step", optimizer, lines.where())
+        if self.lead == id(optimizer):
+            self.steps += 1
+            self.guarded(self.look_at_memory, self.steps)
+            if self.steps == self.stop_after:
+                raise SystemExit(0)  # all that a longer run could show has been seen
+        return result
+
+    def make_step(self, original, optimizer, args, kwargs):
+        for change in self.changes:
+            step = getattr(change, "make_step", None)
+            if step is not None and change.is_on:
+                return step(original, optimizer, args, kwargs)
+        return original(optimizer, *args, **kwargs)
+
+    def zeroed(self, original, of, set_to_none=True):
+        if self.parts.has_gradients():
+            return None
+        where = lines.where()
+        for change in self.changes:
+            made = self.guarded(change.on_zero_grad, set_to_none, where)
+            set_to_none = set_to_none if made is None else made
+        return original(of, set_to_none=set_to_none)
+
+    def iterated(self, original, loader):
+        if not self.torch.is_grad_enabled() or self.trains is False or self.has_trainer:
+            return original(loader)
+        self.tell("on_loader", loader, lines.where())
+        return self.parts.iterate(original, loader)
+
+    def saved(self, original, *args, **kwargs):
+        self.new_phase("a save")
+        return original(*args, **kwargs)
+
+    def watch_trainer(self, module):
+        def filled(original, arguments, *args, **kwargs):
+            self.has_trainer = True
+            self.tell("on_trainer", arguments, lines.where())
+            return original(arguments, *args, **kwargs)
+
+        _put(module.TrainingArguments, "__post_init__", filled)
+
+
+def _put(owner, name, call):
+    """call(original, ...) in the place of owner.name."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def put(*args, **kwargs):
+        return call(original, *args, **kwargs)
+
+    setattr(owner, name, put)
+
+
+def _is_compiling(torch):
+    try:
+        return torch.compiler.is_compiling()
+    except AttributeError:
+        return False

@@ -1,0 +1,199 @@
+#include "launcher/fit_runs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "console/command.h"
+#include "launcher/json_fields.h"
+#include "nlohmann/json.hpp"
+
+namespace ashlar::cli {
+namespace {
+
+using answers::FitChange;
+using answers::FitRow;
+using answers::FitVerdict;
+using nlohmann::json;
+
+constexpr std::uint64_t kStepsBehind = 2;
+
+FitChange FitChangeOf(const json& change) {
+  FitChange out;
+  out.name = Get<std::string>(change, "name");
+  out.title = Get<std::string>(change, "title");
+  out.group = Get<std::string>(change, "group");
+  out.price = Get<int>(change, "price");
+  out.costs = Get<std::string>(change, "costs");
+  out.alters = Get<std::string>(change, "alters");
+  out.applies = change.is_object() && change.value("applies", json()) == json(true);
+  out.why_not = Get<std::string>(change, "why_not");
+  out.where = Get<std::string>(change, "where");
+  out.lines = GetTexts(change, "lines");
+  return out;
+}
+
+FitFacts FitFactsOf(const json& file) {
+  FitFacts out;
+  out.steps = Get<std::uint64_t>(file, "steps");
+  for (const json& phase : GetArray(file, "phases")) {
+    out.last_phase = std::max(out.last_phase, Get<std::uint64_t>(phase, "steps"));
+  }
+  if (const auto step = Get<std::uint64_t>(file, "failed_step"); step > 0) out.failed_step = step;
+  for (const json& peak : GetArray(file, "peaks")) {
+    out.peaks.push_back({Get<std::uint64_t>(peak, "steps"), Get<std::uint64_t>(peak, "allocated"),
+                         Get<std::uint64_t>(peak, "reserved")});
+  }
+  for (const json& change : GetArray(file, "changes")) out.changes.push_back(FitChangeOf(change));
+  return out;
+}
+
+// The figures of the device that held most, in all processes together.
+void SetPeaks(const RunResults& results, FitRow& row) {
+  std::uint64_t device_bytes = results.peak_bytes, reserved_bytes = 0;
+  for (const ProcessRun& run : results.runs) {
+    device_bytes = std::max(device_bytes, run.PeakBytes());
+    if (!run.torch.has_value()) continue;
+    for (const TorchDevice& device : run.torch->devices) {
+      reserved_bytes = std::max(reserved_bytes, device.peak_reserved_bytes);
+    }
+  }
+  row.device_bytes = device_bytes;
+  row.peak_reserved_bytes = reserved_bytes;
+}
+
+bool RanOut(const RunResults& results) {
+  return std::any_of(results.runs.begin(), results.runs.end(),
+                     [](const ProcessRun& run) { return run.OutOfMemory() > 0; });
+}
+
+// The peak in ample room against the card; not known where live bytes fit and what is reserved does not.
+void JudgeByPeak(const FitFacts& facts, std::uint64_t total_bytes, FitRow& row) {
+  if (*row.device_bytes <= total_bytes) {
+    row.verdict = FitVerdict::kFits;
+    return;
+  }
+  const std::uint64_t outside = *row.device_bytes - std::min(*row.device_bytes, *row.peak_reserved_bytes);
+  for (const FitFacts::Peak& peak : facts.peaks) {
+    if (peak.allocated_bytes + outside <= total_bytes) continue;
+    row.verdict = FitVerdict::kFails;
+    row.failed_step = peak.step;
+    return;
+  }
+}
+
+std::string WhyNotMade(const FitRow& row, const FitFacts& facts) {
+  for (const std::string& name : row.changes) {
+    const auto change =
+        std::find_if(facts.changes.begin(), facts.changes.end(), [&](const FitChange& of) { return of.name == name; });
+    if (change == facts.changes.end() || !change->applies) {
+      return absl::StrCat(name, " was not made: ", change == facts.changes.end() ? "it is not known" : change->why_not);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<FitFacts> ReadFitFacts(const std::string& folder) {
+  std::optional<FitFacts> out;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!absl::StartsWith(name, "fit-") || !absl::EndsWith(name, ".json")) continue;
+    const absl::StatusOr<std::string> text = ReadSmallInput(entry.path().string());
+    if (!text.ok()) continue;
+    FitFacts facts = FitFactsOf(json::parse(*text, nullptr, false));
+    const auto most = [](const FitFacts& of) { return of.peaks.empty() ? 0 : of.peaks.back().reserved_bytes; };
+    if (!out.has_value() || most(facts) > most(*out)) out = std::move(facts);
+  }
+  return out;
+}
+
+std::optional<std::uint64_t> StopStep(const FitFacts& facts) {
+  const std::uint64_t decided = facts.peaks.empty() ? 0 : facts.peaks.back().step;
+  const std::uint64_t stop = std::max(decided, facts.last_phase) + kStepsBehind;
+  return stop < facts.steps ? std::optional(stop) : std::nullopt;
+}
+
+FitRow FitRuns::BaseRow() const {
+  FitRow out;
+  SetPeaks(base_.results, out);
+  JudgeByPeak(base_.facts, base_.card.total.bytes, out);
+  return out;
+}
+
+FitRow FitRuns::RowOf(const Asked& asked, const RerunEnd& end) const {
+  FitRow out;
+  out.changes = asked.changes;
+  out.ran_on_card = asked.on_card;
+  const std::optional<FitFacts> facts = end.folder != nullptr ? ReadFitFacts(end.folder->path()) : std::nullopt;
+  if (asked.on_card && RanOut(end.results)) {
+    out.verdict = FitVerdict::kFails;
+    if (facts.has_value()) out.failed_step = facts->failed_step;
+    return out;
+  }
+  out.why_not = end.why_not;
+  if (out.why_not.empty() && RanOut(end.results)) out.why_not = "a request found no memory in any room";
+  if (out.why_not.empty() && !facts.has_value()) out.why_not = "it did not train";
+  if (out.why_not.empty()) out.why_not = WhyNotMade(out, *facts);
+  const std::uint64_t steps = asked.is_whole ? base_.facts.steps : stop_.value_or(base_.facts.steps);
+  if (out.why_not.empty() && facts->steps < steps) {
+    out.why_not = absl::StrCat("it made ", facts->steps, " steps of ", steps);
+  }
+  if (!out.why_not.empty()) return out;
+  SetPeaks(end.results, out);
+  if (asked.on_card) {
+    out.verdict = FitVerdict::kFits;
+  } else {
+    JudgeByPeak(*facts, base_.card.total.bytes, out);
+  }
+  return out;
+}
+
+std::vector<FitRow> FitRuns::RunOnce(const std::vector<Asked>& asked, double most_seconds) {
+  const std::string room = InAmpleRoom(base_.card).text;
+  std::vector<Rerun> reruns;
+  for (const Asked& one : asked) {
+    const std::string names = absl::StrJoin(one.changes, ",");
+    Rerun& rerun = reruns.emplace_back(Rerun{names.empty() ? "as it is" : absl::StrCat("with ", names), base_.launch,
+                                             one.on_card ? base_.card.text : room});
+    if (!names.empty()) rerun.launch.environment["ASHLAR_FIT"] = names;
+    if (stop_.has_value() && !one.is_whole) rerun.launch.environment["ASHLAR_FIT_STOP"] = absl::StrCat(*stop_);
+  }
+  const std::vector<RerunEnd> ends =
+      RunAgain(reruns, {.at_once = at_once_, .most_seconds = most_seconds}, relay_, progress_);
+  runs_ += ends.size();
+  std::vector<FitRow> out;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    out.push_back(RowOf(asked[i], ends[i]));
+    kept_away_.insert(ends[i].kept.begin(), ends[i].kept.end());
+  }
+  return out;
+}
+
+std::vector<FitRow> FitRuns::Run(const std::vector<Asked>& asked, double most_seconds) {
+  std::vector<FitRow> out = RunOnce(asked, most_seconds);
+  std::vector<Asked> on_card;
+  std::vector<FitRow*> open;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i].verdict != FitVerdict::kNotKnown || !out[i].why_not.empty()) continue;
+    on_card.push_back({asked[i].changes, true, asked[i].is_whole});
+    open.push_back(&out[i]);
+  }
+  if (on_card.empty()) return out;
+  const std::vector<FitRow> again = RunOnce(on_card, most_seconds);
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    open[i]->verdict = again[i].verdict;
+    open[i]->failed_step = again[i].failed_step;
+    open[i]->why_not = again[i].why_not;
+    open[i]->ran_on_card = true;
+  }
+  return out;
+}
+
+}  // namespace ashlar::cli

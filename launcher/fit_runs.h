@@ -1,0 +1,93 @@
+// The runs of `ashlar fit`: a program with changes made from outside, on a card or in ample room as that card, and what
+// each tells.
+//
+//   FitRuns runs(first, relay, progress);
+//   std::vector<answers::FitRow> rows = runs.Run({{{"half-batch"}}, {{"checkpointing"}}});
+//
+// In ample room a run has the peak that the program needs. Where that is more than the card has, and live bytes alone
+// are not, the run is made once more on the card: an allocator that gives its cache back may still do.
+#ifndef ASHLAR_LAUNCHER_FIT_RUNS_H_
+#define ASHLAR_LAUNCHER_FIT_RUNS_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "commands/fit/fit.h"
+#include "launcher/machine.h"
+#include "launcher/rerun.h"
+#include "launcher/results.h"
+#include "launcher/run_program.h"
+
+namespace ashlar::cli {
+
+// What a process of a run left of where it was: fit-PID.json of ashlar_hollow/fit/facts.py.
+struct FitFacts {
+  struct Peak {
+    std::uint64_t step = 0, allocated_bytes = 0, reserved_bytes = 0;
+  };
+  std::uint64_t steps = 0;
+  std::uint64_t last_phase = 0;  // steps that were done when something new began: evaluation, a larger batch
+  std::optional<std::uint64_t> failed_step;
+  std::vector<Peak> peaks;  // where one grew, in order
+  std::vector<answers::FitChange> changes;
+};
+
+// Of the process that reserved most; nullopt: none trained by PyTorch.
+std::optional<FitFacts> ReadFitFacts(const std::string& folder);
+
+// The program's own run, in ample room.
+struct FitBase {
+  Launch launch;
+  Machine card;
+  double seconds = 0;
+  std::uint64_t host_bytes = 0;
+  FitFacts facts;
+  RunResults results;
+};
+
+// The step after which rows end: two behind the one that decided, and behind the last new phase; nullopt: they are
+// whole.
+std::optional<std::uint64_t> StopStep(const FitFacts& facts);
+
+class FitRuns {
+ public:
+  struct Asked {
+    std::vector<std::string> changes;
+    bool on_card = false;   // else in ample room, and on the card where only that can tell
+    bool is_whole = false;  // else it ends at the stop step
+  };
+
+  FitRuns(const FitBase& base, std::size_t at_once, SignalRelay& relay,
+          const std::function<void(const std::string&)>& progress)
+      : base_(base), stop_(StopStep(base.facts)), at_once_(at_once), relay_(relay), progress_(progress) {}
+
+  // One each, in their order; none may take longer than so many seconds.
+  std::vector<answers::FitRow> Run(const std::vector<Asked>& asked, double most_seconds);
+  // Of the base's own figures.
+  answers::FitRow BaseRow() const;
+
+  std::optional<std::uint64_t> stop() const { return stop_; }
+  std::size_t at_once() const { return at_once_; }
+  std::uint64_t runs() const { return runs_; }
+  const std::set<std::string>& kept_away() const { return kept_away_; }
+
+ private:
+  std::vector<answers::FitRow> RunOnce(const std::vector<Asked>& asked, double most_seconds);
+  answers::FitRow RowOf(const Asked& asked, const RerunEnd& end) const;
+
+  const FitBase& base_;
+  const std::optional<std::uint64_t> stop_;
+  const std::size_t at_once_;
+  SignalRelay& relay_;
+  const std::function<void(const std::string&)>& progress_;
+  std::uint64_t runs_ = 0;
+  std::set<std::string> kept_away_;
+};
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_LAUNCHER_FIT_RUNS_H_

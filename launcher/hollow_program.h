@@ -1,0 +1,38 @@
+// What a program is given that runs over the hollow device.
+//
+//   launch.environment = HollowEnvironment({.conf = "expandable_segments:True"}, *FindHollowFiles(), folder.path());
+#ifndef ASHLAR_LAUNCHER_HOLLOW_PROGRAM_H_
+#define ASHLAR_LAUNCHER_HOLLOW_PROGRAM_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "console/command_line.h"
+#include "console/installed_files.h"
+
+namespace ashlar::cli {
+
+struct HollowSettings {
+  std::optional<std::string> conf = {};
+  std::optional<std::uint64_t> history = {};  // events at most
+  std::optional<std::string> names = {};      // how long a look at who holds the memory may take
+  std::string calls = {};                     // a file
+  bool skip_init = false;
+  bool reproducible = false;
+};
+
+// Those that every command over the hollow device has: not the history, not the names, not the calls.
+void AddHollowFlags(Command& app, HollowSettings& settings);
+
+// Beside and over our own.
+std::map<std::string, std::string> HollowEnvironment(const HollowSettings& settings, const HollowFiles& files,
+                                                     const std::string& folder);
+
+// The resident memory of the largest of this process's children that have ended.
+std::uint64_t LargestChildBytes();
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_LAUNCHER_HOLLOW_PROGRAM_H_

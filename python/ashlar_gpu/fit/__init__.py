@@ -1,0 +1,1 @@
+../../../hollow/python/ashlar_hollow/fit/__init__.py
