@@ -175,8 +175,8 @@ int RunDryRun(const DryRunFlags& flags) {
     return Fail(kUsage, absl::InvalidArgumentError(
                             absl::StrCat("--fail-on: '", flags.fail_on, "' is not known: give --fail-on oom")));
   }
-  if (flags.names.has_value()) {
-    const absl::StatusOr<std::string> names = NamesSetting(*flags.names);
+  if (flags.settings.names.has_value()) {
+    const absl::StatusOr<std::string> names = NamesSetting(*flags.settings.names);
     if (!names.ok()) return Fail(kUsage, names.status());
   }
   // Before the program writes what its own words name.
