@@ -53,7 +53,7 @@ void AppendVerdict(const answers::Explanation& e, std::string& out) {
   for (const std::string& sentence : e.verdict.evidence) absl::StrAppend(&out, "- ", MarkdownText(sentence), "\n");
 }
 
-void AppendSuggestions(const answers::Explanation& e, std::string& out) {
+void AppendWhatToDo(const answers::Explanation& e, std::string& out) {
   const std::vector<answers::Suggestion> actions = answers::SuggestionsOf(e);
   if (actions.empty()) return;
   absl::StrAppend(&out, "\n**", actions.front().proof == answers::Proof::kUnproven ? "Try first" : "Fix", "**\n");
@@ -171,7 +171,7 @@ std::string ToMarkdown(const std::vector<answers::Explanation>& explanations) {
   for (const answers::Explanation& e : explanations) {
     if (!out.empty()) out += "\n---\n\n";
     AppendVerdict(e, out);
-    AppendSuggestions(e, out);
+    AppendWhatToDo(e, out);
     AppendRaised(e, out);
     AppendWhere(e, out);
     AppendWhy(e, out);
