@@ -16,7 +16,7 @@ namespace {
 
 std::vector<std::string> LinesToPaste(const answers::Explanation& explanation) {
   std::vector<std::string> out = explanation.next_lines;
-  for (const remedies::ProgramRemedy& remedy : explanation.program_remedies) {
+  for (const whatif::ProgramRemedy& remedy : explanation.program_remedies) {
     for (const std::string& line : remedy.python) out.push_back(std::string(absl::StripLeadingAsciiWhitespace(line)));
   }
   return out;

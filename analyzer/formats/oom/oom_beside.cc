@@ -14,7 +14,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/formats/oom/oom_parser.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 namespace {
 
 constexpr std::size_t kMostTableBytes = 12'000;  // squeezed
@@ -209,4 +209,4 @@ const std::vector<Anchor>& BesideAnchors() {
   return anchors;
 }
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom

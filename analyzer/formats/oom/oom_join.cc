@@ -11,7 +11,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/formats/oom/oom_parser.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 namespace {
 
 // A failed step logs its warnings right before it raises; a warning farther away tells of another moment.
@@ -433,4 +433,4 @@ std::vector<OomMessage> JoinSeries(absl::string_view text, std::vector<OomMessag
 
 std::vector<OomMessage> JoinFindings(std::vector<Finding> findings) { return Joiner().Join(std::move(findings)); }
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom

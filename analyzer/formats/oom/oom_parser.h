@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "analyzer/formats/oom/oom_message.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 
 // Takes away what loggers and launchers put before every line, so that a message they broke over lines reads in one
 // piece:
@@ -176,6 +176,6 @@ std::vector<TracebackLine> TracebackBehind(absl::string_view text, const OomMess
 // Whether what stands at `offset` is a line of a diff: source that was changed, and nothing that a program said.
 bool IsInDiff(absl::string_view text, std::size_t offset);
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom
 
 #endif  // ASHLAR_ANALYZER_FORMATS_OOM_OOM_PARSER_H_
