@@ -385,45 +385,4 @@ std::string ToText(const answers::Explanation& e) {
   return out + rest;
 }
 
-namespace {
-
-std::vector<std::string> LinesToPaste(const answers::Explanation& explanation) {
-  std::vector<std::string> out = explanation.verdict.next.lines;
-  for (const whatif::ProgramRemedy& remedy : explanation.why.remedies) {
-    for (const std::string& line : remedy.python) out.push_back(std::string(absl::StripLeadingAsciiWhitespace(line)));
-  }
-  return out;
-}
-
-// What happened first, where and how often, before the failures of a text one by one.
-std::string FailuresOfText(const std::vector<answers::Explanation>& all) {
-  constexpr std::size_t kMostListed = 16;
-  const bool is_messages =
-      std::all_of(all.begin(), all.end(), [](const auto& e) { return e.failure.message.has_value(); });
-  if (all.size() < 2 || !is_messages) return "";
-  std::string out = absl::StrCat(FormatCount(all.size()), " FAILURES IN THIS TEXT, in their order\n");
-  for (std::size_t i = 0; i < std::min(all.size(), kMostListed); ++i) {
-    const answers::Explanation& e = all[i];
-    absl::StrAppend(
-        &out, "  ", i + 1, "  ", Printable(e.verdict.headline), "; ", analyses::VerdictWords(e.verdict.kind),
-        e.failure.raised_at.has_value() ? absl::StrCat("; at ", Printable(e.failure.raised_at->line)) : "",
-        e.failure.message->told > 1 ? absl::StrCat("; told ", FormatCount(e.failure.message->told), " times") : "",
-        "\n");
-  }
-  if (all.size() > kMostListed) absl::StrAppend(&out, "  and ", FormatCount(all.size() - kMostListed), " more\n");
-  return out;
-}
-
-}  // namespace
-
-std::string PrintExplanations(const std::vector<answers::Explanation>& explanations, bool as_json, bool as_list) {
-  if (as_json) return ToJson(explanations, as_list);
-  std::string out = FailuresOfText(explanations);
-  for (const answers::Explanation& explanation : explanations) {
-    if (!out.empty()) out += "\n";
-    out += Fitted(ToText(explanation), LinesToPaste(explanation));
-  }
-  return out;
-}
-
 }  // namespace ashlar::report

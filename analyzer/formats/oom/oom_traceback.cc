@@ -538,7 +538,7 @@ std::vector<TracebackLine> TracebackBehind(absl::string_view text, const OomMess
 }
 
 bool IsInDiff(absl::string_view text, std::size_t offset) {
-  constexpr std::size_t kMostHunkBytes = std::size_t{1} << 15;
+  constexpr std::size_t kMostHunkBytes = std::size_t{1} << 13;
   const std::size_t line_end = std::min(text.find('\n', offset), text.size());
   const std::size_t bytes = std::min(line_end, kMostHunkBytes);
   LinesBack lines(text.substr(line_end - bytes, bytes));
