@@ -204,10 +204,12 @@ void AppendRaisedAt(const answers::Explanation& e, std::string& out) {
 
 void AppendStacks(const answers::Explanation& e, std::string& out) {
   if (e.stacks.empty()) return;
-  const std::string of_calls = absl::StrCat("live allocations by the native line that made them, at ", e.moment);
-  AppendSection(e.held.has_value() ? "ALLOCATED BY" : "WHO HOLDS IT",
-                e.at_end.has_value() ? of_calls : "live blocks by the line that allocated them, at the same moment",
-                out);
+  std::string remark = "live blocks by the line that allocated them, at the same moment";
+  if (e.held.has_value()) remark = absl::StrCat("live blocks by the line that allocated them, at ", e.moment);
+  if (e.at_end.has_value()) {
+    remark = absl::StrCat("live allocations by the native line that made them, at ", e.moment);
+  }
+  AppendSection(e.held.has_value() ? "ALLOCATED BY" : "WHO HOLDS IT", remark, out);
   AppendLines(e.stacks, out);
 }
 

@@ -142,7 +142,13 @@ class Named(unittest.TestCase):
         device = Device()
         globals()["data_on_the_device"] = device.tensor()
         self.check(device, ("global", "data_on_the_device"))
-        self.check(device, ("global", "data_on_the_device"), is_at_end=True)
+        main = vars(sys.modules["__main__"])
+        file = main.pop("__file__")  # as Python does at a script's end
+        try:
+            taken = self.check(device, ("global", "data_on_the_device"), is_at_end=True)
+        finally:
+            main["__file__"] = file
+        self.assertEqual(os.path.basename(taken["holders"][0]["file"]), "holders_test.py")
         del globals()["data_on_the_device"]
 
     def test_locals_are_gone_at_the_end(self):

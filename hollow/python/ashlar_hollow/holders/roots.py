@@ -45,6 +45,8 @@ class Modules(object):
             if names is None or type(name) is not str:
                 continue
             file = names.get("__file__")
+            if name == "__main__" and file is None:  # Python takes it away when the script has ended
+                file = (sys.argv or [None])[0]
             if (type(file) is str and is_ours(file)) or name.split(".")[0] in _OURS:
                 continue
             is_program = name == "__main__" or (type(file) is str and not is_library(file))
