@@ -33,7 +33,7 @@ constexpr std::array<KindWords, 11> kKindWords = {{
     {"generator", "of a generator"},
     {"hook", "held by a hook"},
     {"cycle", "gc.collect() frees it"},
-    {"unseen", "held from C++"},
+    {"unseen", "by C++, or an expression"},
 }};
 
 std::string WordsOf(const trace::Holder& holder) {

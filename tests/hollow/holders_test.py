@@ -288,6 +288,22 @@ class Named(unittest.TestCase):
         done.set()
         thread.join()
 
+    def test_what_the_line_at_work_allocated_is_its_temporary(self):
+        stack = [("/venv/site-packages/torch/nn.py", 5), ("/home/me/model.py", 41), ("/home/me/train.py", 9)]
+
+        def kind_of(*frames):
+            listed = [{"filename": file, "line": line, "name": "f"} for file, line in frames]
+            return record.unnamed({}, {"size": 1, "frames": listed}, stack)[:2]
+
+        self.assertEqual(kind_of(*stack), ("temporary", "temporary of the operation at work"))
+        other = ("/venv/site-packages/torch/functional.py", 7)
+        self.assertEqual(kind_of(other, *stack[1:]), ("temporary", "temporary of the line at work"))
+        self.assertEqual(kind_of(*stack[1:]), ("temporary", "temporary of the line at work"))
+        for frames in ((other, ("/home/me/model.py", 40), stack[2]), (stack[2],), ()):
+            self.assertEqual(kind_of(*frames), ("not_found", "not found"))
+        stack = []
+        self.assertEqual(kind_of(), ("temporary", "temporary of the backward pass at work"))
+
     def test_blocks_that_no_variable_needs_to_explain(self):
         device = Device()
         here = {"filename": __file__, "line": 7, "name": "train"}

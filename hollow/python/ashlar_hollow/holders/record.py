@@ -176,8 +176,9 @@ def unnamed(segment, block, stack):
         return POOL, "memory pool of a CUDA graph", place
     if any(frame["filename"].endswith("torch/nn/parallel/distributed.py") for frame in frames[:3]):
         return BUCKET, "bucket of DistributedDataParallel", place
-    if _is_at_work(frames, stack):
-        return TEMPORARY, "temporary of the " + ("operation" if stack else "backward pass") + " at work", place
+    at_work = _at_work(frames, stack)
+    if at_work is not None:
+        return TEMPORARY, "temporary of the %s at work" % at_work, place
     return NOT_FOUND, "not found", place
 
 
@@ -189,9 +190,15 @@ def _place(frames):
     return (frames[0]["filename"], frames[0]["line"], frames[0]["name"]) if frames else (None, None, None)
 
 
-def _is_at_work(frames, stack):
-    """Whether the block was allocated by the very calls that are under way, innermost first.
+def _at_work(frames, stack):
+    """Which part of the calls under way allocated the block: "operation", "backward pass", "line"; None: none did.
 
-    A backward pass runs in a thread of its own, which has no calls of Python: nor have its blocks.
+    A backward pass runs in a thread of its own, which has no calls of Python: nor have its blocks. What an expression has
+    computed so far is on Python's own stack, where no object holds it: its line still runs.
     """
-    return [(frame["filename"], frame["line"]) for frame in frames] == stack
+    calls = [(frame["filename"], frame["line"]) for frame in frames]
+    if calls == stack:
+        return "operation" if stack else "backward pass"
+    inner = next((place for place, (file, _) in enumerate(stack) if not roots.is_library(file)), len(stack))
+    line = stack[inner:]
+    return "line" if line and calls[-len(line):] == line else None
