@@ -44,7 +44,8 @@ std::string WordsOf(const trace::Holder& holder) {
 }
 
 bool HasVariable(const trace::Holder& holder) {
-  constexpr std::array<absl::string_view, 5> kWithout = {"not_found", "workspace", "temporary", "graph_pool", "bucket"};
+  constexpr std::array<absl::string_view, 6> kWithout = {"not_found", "unseen",     "workspace",
+                                                         "temporary", "graph_pool", "bucket"};
   return std::find(kWithout.begin(), kWithout.end(), holder.kind) == kWithout.end();
 }
 

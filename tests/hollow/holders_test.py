@@ -248,6 +248,18 @@ class Named(unittest.TestCase):
             gc.enable()
             gc.collect()
 
+    def test_what_c_alone_holds_is_told_by_the_line_that_allocated_it(self):
+        device = Device()
+        here = {"filename": __file__, "line": 7, "name": "train"}
+        held = map(lambda tensor, _: tensor, [device.tensor(frames=[here])], iter(()))
+        values = zip([next(iter([[device.tensor(frames=[here])]]))])
+        hidden = property(held.__next__), property(values.__next__)  # is not looked into
+        del held, values
+        taken = names_of(device)
+        self.assertEqual({kind for kind, _ in owners(taken)}, {"unseen"})
+        self.assertEqual({one["line"] for one in taken["holders"] if one["blocks"]}, {7})
+        del hidden
+
     def test_what_is_held_weakly_is_not_named(self):
         device = Device()
         table = weakref.WeakValueDictionary()

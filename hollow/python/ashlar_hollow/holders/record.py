@@ -84,11 +84,15 @@ class Record(object):
         self.walk, self.blocks = walk, blocks
         self.holders, self.indexes = [], {}
 
-    def of_node(self, node):
+    def of_node(self, node, index):
+        """`index`: of the block. What has no variable is told by the line that allocated the block."""
         walk = self.walk
         root = walk.root_of(node)
         kind, name = walk.kind_of(node), walk.name_of(node)
-        place = (root.file, root.line, root.function) if root is not None else (None, None, None)
+        if root is None or root.kind == roots.UNSEEN_HOLDER:
+            place = _place(self.blocks.all[index][3].get("frames") or ())
+        else:
+            place = root.file, root.line, root.function
         holder = self.holder(kind, name, place)
         count = walk.nodes_of_graph.pop(node, 0)
         if count:
@@ -120,12 +124,12 @@ def make(walk, blocks, when):
     for index in range(len(blocks)):
         claims = sorted(walk.claims.get(index, ()))
         if claims:
-            owner = record.of_node(claims[0][1])
+            owner = record.of_node(claims[0][1], index)
         else:
             owner = record.holder(*blocks.unnamed(index))
         others = []
         for _, node in claims[1:]:
-            other = record.of_node(node)
+            other = record.of_node(node, index)
             if other is not owner and other not in others:
                 others.append(other)
         owner["bytes"] += blocks.bytes_of(index)
