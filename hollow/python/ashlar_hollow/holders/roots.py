@@ -217,12 +217,9 @@ class _Unreached(object):
             if place is None:
                 return []
             one = self.rest[place]
-        names = []
-        for known in chain[places[id(one)]:]:
-            name = reading.type_name(type(known))
-            if name not in names and type(known) is not dict:
-                names.append(name)
-        return names[:MOST_CYCLE_TYPES]
+        cycle = chain[places[id(one)]:]
+        names = {reading.type_name(type(known)) for known in cycle if type(known) is not dict}
+        return sorted(names or {"dict"})[:MOST_CYCLE_TYPES]
 
 
 def _references_of_one_in_two_lists():
