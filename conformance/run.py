@@ -26,6 +26,9 @@ from kept import Kept
 from rows import Result, judge
 
 
+SAMPLE_SECONDS = 510
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--ashlar', required=True, help='the built program')
@@ -34,7 +37,7 @@ def arguments():
     parser.add_argument('--named', default='', help='only rows with this in their name')
     parser.add_argument('--releases', default='', help='of PyTorch, with commas between; 2.14.1, or all with --all')
     parser.add_argument('--seed', type=int, help="of the sample; the commit's name, where it is not given")
-    parser.add_argument('--seconds', type=float, default=510, help='what the sample may take; no row is begun later')
+    parser.add_argument('--seconds', type=float, help='what it may take: no row is begun later (510 for a sample)')
     parser.add_argument('--jobs', type=int, default=1, help='rows at a time; those that claim a time run alone')
     parser.add_argument('--results', help='a file: what passed with this build is not run again')
     parser.add_argument('--table', help='writes the table to this file')
@@ -54,7 +57,7 @@ def run_one(row, bench, kept):
     began = time.monotonic()
     result = kept.result_of(row)
     if result is None and time.monotonic() > bench.deadline:
-        result = Result(row, 'skipped', {}, ['the time for a sample is up'])
+        result = Result(row, 'skipped', {}, ['the time is up'])
     if result is None:
         result = judge(row, bench)
         result.seconds = time.monotonic() - began
@@ -89,11 +92,12 @@ def choose(flags):
     if flags.named:
         rows = [row for row in rows if flags.named in row.name]
     if flags.all or flags.only or flags.named:
-        return rows, False
+        return rows
     seed = flags.seed if flags.seed is not None else seed_of_commit()
+    flags.seconds = flags.seconds or SAMPLE_SECONDS
     chosen = plan.sample(rows, seed, flags.seconds)
     print(f'a sample of {len(chosen)} of {len(rows)} rows; again with --seed {seed}', flush=True)
-    return chosen, True
+    return chosen
 
 
 def stop(*_):
@@ -105,7 +109,7 @@ def main():
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     flags = arguments()
-    rows, is_sample = choose(flags)
+    rows = choose(flags)
     if flags.list:
         for row in rows:
             print(f'{row.group}: {row.name}')
@@ -113,7 +117,7 @@ def main():
     folder = tempfile.mkdtemp(prefix='ashlar-real-')
     try:
         bench = bench_module.Bench(os.path.abspath(flags.ashlar), folder, os.environ.get('ASHLAR_SHARED_DIR'))
-        if is_sample:
+        if flags.seconds:
             bench.deadline = time.monotonic() + flags.seconds
         results = run_all(rows, bench, flags.jobs, Kept(flags.results, bench.ashlar))
     finally:

@@ -25,9 +25,10 @@ std::vector<std::string> LinesToPaste(const answers::Explanation& explanation) {
 
 // Whether two failures of a text differ in their figures alone, as those of the ranks of one job do.
 bool IsAlike(const answers::Explanation& a, const answers::Explanation& b) {
-  if (!a.failure.failure.message.has_value() || !b.failure.failure.message.has_value()) return false;
+  if (!a.failure.message.has_value() || !b.failure.message.has_value()) return false;
   if (a.failure.message->family != b.failure.message->family || a.verdict.kind != b.verdict.kind) return false;
-  const std::optional<answers::RaisedAt>&at = a.failure.raised_at, &other = b.failure.raised_at;
+  const std::optional<answers::RaisedAt>& at = a.failure.raised_at;
+  const std::optional<answers::RaisedAt>& other = b.failure.raised_at;
   return at.has_value() && other.has_value() && at->path == other->path && at->code == other->code;
 }
 

@@ -220,10 +220,13 @@ void AppendRaisedAt(const answers::Explanation& e, std::string& out) {
 
 void AppendStacks(const answers::Explanation& e, std::string& out) {
   if (e.memory.holders.stacks.empty()) return;
-  const std::string of_calls = absl::StrCat("live allocations by the native line that made them, at ", e.memory.moment);
-  AppendSection(
-      e.memory.holders.names.has_value() ? "ALLOCATED BY" : "WHO HOLDS IT",
-      e.memory.at_end.has_value() ? of_calls : "live blocks by the line that allocated them, at the same moment", out);
+  std::string remark = "live blocks by the line that allocated them, at the same moment";
+  if (e.memory.holders.names.has_value())
+    remark = absl::StrCat("live blocks by the line that allocated them, at ", e.memory.moment);
+  if (e.memory.at_end.has_value()) {
+    remark = absl::StrCat("live allocations by the native line that made them, at ", e.memory.moment);
+  }
+  AppendSection(e.memory.holders.names.has_value() ? "ALLOCATED BY" : "WHO HOLDS IT", remark, out);
   AppendLines(e.memory.holders.stacks, out);
 }
 

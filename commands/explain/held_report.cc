@@ -33,7 +33,7 @@ constexpr std::array<KindWords, 11> kKindWords = {{
     {"generator", "of a generator"},
     {"hook", "held by a hook"},
     {"cycle", "gc.collect() frees it"},
-    {"unseen", "held from C++"},
+    {"unseen", "by C++, or an expression"},
 }};
 
 std::string WordsOf(const trace::Holder& holder) {
@@ -44,7 +44,8 @@ std::string WordsOf(const trace::Holder& holder) {
 }
 
 bool HasVariable(const trace::Holder& holder) {
-  constexpr std::array<absl::string_view, 5> kWithout = {"not_found", "workspace", "temporary", "graph_pool", "bucket"};
+  constexpr std::array<absl::string_view, 6> kWithout = {"not_found", "unseen",     "workspace",
+                                                         "temporary", "graph_pool", "bucket"};
   return std::find(kWithout.begin(), kWithout.end(), holder.kind) == kWithout.end();
 }
 

@@ -142,7 +142,13 @@ class Named(unittest.TestCase):
         device = Device()
         globals()["data_on_the_device"] = device.tensor()
         self.check(device, ("global", "data_on_the_device"))
-        self.check(device, ("global", "data_on_the_device"), is_at_end=True)
+        main = vars(sys.modules["__main__"])
+        file = main.pop("__file__")  # as Python does at a script's end
+        try:
+            taken = self.check(device, ("global", "data_on_the_device"), is_at_end=True)
+        finally:
+            main["__file__"] = file
+        self.assertEqual(os.path.basename(taken["holders"][0]["file"]), "holders_test.py")
         del globals()["data_on_the_device"]
 
     def test_locals_are_gone_at_the_end(self):
@@ -242,6 +248,18 @@ class Named(unittest.TestCase):
             gc.enable()
             gc.collect()
 
+    def test_what_c_alone_holds_is_told_by_the_line_that_allocated_it(self):
+        device = Device()
+        here = {"filename": __file__, "line": 7, "name": "train"}
+        held = map(lambda tensor, _: tensor, [device.tensor(frames=[here])], iter(()))
+        values = zip([next(iter([[device.tensor(frames=[here])]]))])
+        hidden = property(held.__next__), property(values.__next__)  # is not looked into
+        del held, values
+        taken = names_of(device)
+        self.assertEqual({kind for kind, _ in owners(taken)}, {"unseen"})
+        self.assertEqual({one["line"] for one in taken["holders"] if one["blocks"]}, {7})
+        del hidden
+
     def test_what_is_held_weakly_is_not_named(self):
         device = Device()
         table = weakref.WeakValueDictionary()
@@ -281,6 +299,22 @@ class Named(unittest.TestCase):
         self.check(device, ("local", "mine"))
         done.set()
         thread.join()
+
+    def test_what_the_line_at_work_allocated_is_its_temporary(self):
+        stack = [("/venv/site-packages/torch/nn.py", 5), ("/home/me/model.py", 41), ("/home/me/train.py", 9)]
+
+        def kind_of(*frames):
+            listed = [{"filename": file, "line": line, "name": "f"} for file, line in frames]
+            return record.unnamed({}, {"size": 1, "frames": listed}, stack)[:2]
+
+        self.assertEqual(kind_of(*stack), ("temporary", "temporary of the operation at work"))
+        other = ("/venv/site-packages/torch/functional.py", 7)
+        self.assertEqual(kind_of(other, *stack[1:]), ("temporary", "temporary of the line at work"))
+        self.assertEqual(kind_of(*stack[1:]), ("temporary", "temporary of the line at work"))
+        for frames in ((other, ("/home/me/model.py", 40), stack[2]), (stack[2],), ()):
+            self.assertEqual(kind_of(*frames), ("not_found", "not found"))
+        stack = []
+        self.assertEqual(kind_of(), ("temporary", "temporary of the backward pass at work"))
 
     def test_blocks_that_no_variable_needs_to_explain(self):
         device = Device()

@@ -84,11 +84,15 @@ class Record(object):
         self.walk, self.blocks = walk, blocks
         self.holders, self.indexes = [], {}
 
-    def of_node(self, node):
+    def of_node(self, node, index):
+        """`index`: of the block. What has no variable is told by the line that allocated the block."""
         walk = self.walk
         root = walk.root_of(node)
         kind, name = walk.kind_of(node), walk.name_of(node)
-        place = (root.file, root.line, root.function) if root is not None else (None, None, None)
+        if root is None or root.kind == roots.UNSEEN_HOLDER:
+            place = _place(self.blocks.all[index][3].get("frames") or ())
+        else:
+            place = root.file, root.line, root.function
         holder = self.holder(kind, name, place)
         count = walk.nodes_of_graph.pop(node, 0)
         if count:
@@ -120,12 +124,12 @@ def make(walk, blocks, when):
     for index in range(len(blocks)):
         claims = sorted(walk.claims.get(index, ()))
         if claims:
-            owner = record.of_node(claims[0][1])
+            owner = record.of_node(claims[0][1], index)
         else:
             owner = record.holder(*blocks.unnamed(index))
         others = []
         for _, node in claims[1:]:
-            other = record.of_node(node)
+            other = record.of_node(node, index)
             if other is not owner and other not in others:
                 others.append(other)
         owner["bytes"] += blocks.bytes_of(index)
@@ -176,8 +180,9 @@ def unnamed(segment, block, stack):
         return POOL, "memory pool of a CUDA graph", place
     if any(frame["filename"].endswith("torch/nn/parallel/distributed.py") for frame in frames[:3]):
         return BUCKET, "bucket of DistributedDataParallel", place
-    if _is_at_work(frames, stack):
-        return TEMPORARY, "temporary of the " + ("operation" if stack else "backward pass") + " at work", place
+    at_work = _at_work(frames, stack)
+    if at_work is not None:
+        return TEMPORARY, "temporary of the %s at work" % at_work, place
     return NOT_FOUND, "not found", place
 
 
@@ -189,9 +194,15 @@ def _place(frames):
     return (frames[0]["filename"], frames[0]["line"], frames[0]["name"]) if frames else (None, None, None)
 
 
-def _is_at_work(frames, stack):
-    """Whether the block was allocated by the very calls that are under way, innermost first.
+def _at_work(frames, stack):
+    """Which part of the calls under way allocated the block: "operation", "backward pass", "line"; None: none did.
 
-    A backward pass runs in a thread of its own, which has no calls of Python: nor have its blocks.
+    A backward pass runs in a thread of its own, which has no calls of Python: nor have its blocks. What an expression has
+    computed so far is on Python's own stack, where no object holds it: its line still runs.
     """
-    return [(frame["filename"], frame["line"]) for frame in frames] == stack
+    calls = [(frame["filename"], frame["line"]) for frame in frames]
+    if calls == stack:
+        return "operation" if stack else "backward pass"
+    inner = next((place for place, (file, _) in enumerate(stack) if not roots.is_library(file)), len(stack))
+    line = stack[inner:]
+    return "line" if line and calls[-len(line):] == line else None

@@ -45,6 +45,8 @@ class Modules(object):
             if names is None or type(name) is not str:
                 continue
             file = names.get("__file__")
+            if name == "__main__" and file is None:  # Python takes it away when the script has ended
+                file = (sys.argv or [None])[0]
             if (type(file) is str and is_ours(file)) or name.split(".")[0] in _OURS:
                 continue
             is_program = name == "__main__" or (type(file) is str and not is_library(file))
@@ -215,12 +217,9 @@ class _Unreached(object):
             if place is None:
                 return []
             one = self.rest[place]
-        names = []
-        for known in chain[places[id(one)]:]:
-            name = reading.type_name(type(known))
-            if name not in names and type(known) is not dict:
-                names.append(name)
-        return names[:MOST_CYCLE_TYPES]
+        cycle = chain[places[id(one)]:]
+        names = {reading.type_name(type(known)) for known in cycle if type(known) is not dict}
+        return sorted(names or {"dict"})[:MOST_CYCLE_TYPES]
 
 
 def _references_of_one_in_two_lists():
