@@ -8,6 +8,7 @@ import cards
 import cxx_doors
 import driver
 import estimator
+import fitted_rows
 import llama
 import megatron_rows
 import opened_rows
@@ -38,7 +39,8 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             under, pydoors, cxx_doors, driver, python_api_rows, opened_rows, advice, policy, tuning, megatron_rows)
+             under, pydoors, cxx_doors, driver, python_api_rows, opened_rows, advice, policy, tuning, megatron_rows,
+             fitted_rows)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()
