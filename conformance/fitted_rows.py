@@ -3,6 +3,7 @@
 The peak of the program that was changed by hand is that of the row, to the byte.
 """
 import dataclasses
+import json
 import os
 
 import programs
@@ -10,8 +11,6 @@ import venvs
 from bench import HERE, start
 from rows import Row, Verdict
 from sizes import mib
-
-import json
 
 FOLDER = os.path.join(HERE, 'fitted')
 MOST_SECONDS = 900

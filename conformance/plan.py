@@ -8,6 +8,7 @@ import cards
 import cxx_integrations
 import driver
 import estimator
+import fitted_rows
 import holders
 import llama
 import megatron_rows
@@ -39,7 +40,8 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             under, python_integrations, cxx_integrations, driver, python_api_rows, opened_rows, advice, holders, policy, tuning, megatron_rows)
+             under, python_integrations, cxx_integrations, driver, python_api_rows, opened_rows, advice, holders, policy, tuning,
+             megatron_rows, fitted_rows)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()

@@ -40,6 +40,8 @@ GROUPS = {  # group -> (its title, what is held to what)
               'run on the card. Where the kernels of a card take other workspaces the two differ; the verdicts may '
               'not.'),
     'recording': ('Histories without an edit', 'What is left behind, and when.'),
+    'fit': ('What to change so that it fits', 'The program fails on its card. `ashlar fit` finds the cheapest set of changes, and with its '
+            'lines written in by hand the program reserves what the row says, to the byte.'),
     'others': ('Other frameworks', 'They run, or are refused in one line.'),
     'python_integrations': ('Integrations of Python', 'One program under its library\'s own memory manager and under Ashlar\'s: equal results, '
                 'and the calls of the device below both. Times are of the processor, over the hollow device, whose '

@@ -164,6 +164,18 @@ class FitTest(unittest.TestCase):
     def test_workers_that_read_ahead_and_stay(self):
         self.expect_alike(blocks(workers=2), ["half-batch"])
 
+    def test_a_copy_of_the_model_has_weights_of_its_own(self):
+        copied = """
+import copy
+other = copy.deepcopy(model).train()
+with torch.no_grad():
+    for one in other.parameters():
+        one.zero_()
+losses.append(float(other(data.tensors[0]).detach().abs().sum()))
+torch.save"""
+        (_, _, losses), _ = self.run_program(blocks().replace("\ntorch.save", copied), "checkpointing")
+        self.assertEqual(losses[-1], 0)
+
     def test_a_model_of_transformers(self):
         if not has("transformers"):
             self.skipTest("no transformers")

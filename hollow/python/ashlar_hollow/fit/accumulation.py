@@ -70,27 +70,34 @@ class Parts(object):
             return "the data set is iterable: where its last batch ends is not known"
         if type(loader).__iter__ is not self.program.torch.utils.data.DataLoader.__iter__:
             return "its %s reads ahead" % type(loader).__name__
+        kept = getattr(getattr(loader, "_iterator", None), "_index_sampler", None)
+        if self.count > 1 and kept is not None and not isinstance(kept, _Parted):
+            return "the workers of the DataLoader had been started before"
         if not getattr(loader, "in_order", True):
             return "the DataLoader gives batches out of order"
         return None
 
-    def iterate(self, original, loader):
-        if self.count == 1 or self.why_not(loader) is not None:
+    def iterate(self, original, loader, trains):
+        """Its iterator; only where it is iterated for training the batches come in parts."""
+        if self.count == 1 or self.why_not(loader) is not None or not (trains or loader.persistent_workers):
             return original(loader)
         whole = loader.batch_sampler
-        vars(loader)["batch_sampler"] = _Parted(whole, self.count)
+        vars(loader)["batch_sampler"] = _Parted(whole)
+        kept = getattr(getattr(loader, "_iterator", None), "_index_sampler", None)  # of workers that stay
+        sampler = kept if isinstance(kept, _Parted) else loader.batch_sampler
+        sampler.count = self.count if trains else 1
         try:
             made = original(loader)
         finally:
             vars(loader)["batch_sampler"] = whole
-        return _Iterator(self, made, made._index_sampler.told)  # one that is kept has the sampler of its first time
+        return _Iterator(self, made, sampler.told) if trains else made
 
 
 class _Parted(object):
     """A batch sampler that cuts each batch."""
 
-    def __init__(self, whole, count):
-        self.whole, self.count = whole, count
+    def __init__(self, whole):
+        self.whole, self.count = whole, 1
         self.told = collections.deque()  # of the parts that were handed out, which workers read ahead
 
     def __iter__(self):
@@ -126,7 +133,7 @@ class _Iterator(object):
         except StopIteration:
             self.parts.part = None
             raise
-        self.parts.part = self.told.popleft()
+        self.parts.part = self.told.popleft() if self.told else None
         return batch
 
 

@@ -10,6 +10,7 @@ class Parts(Change):
     costs = "more time where a smaller batch fills the GPU less"
     without = "no DataLoader is iterated for training"
     count = 1
+    loop = None
 
     def on_trainer(self, arguments, where):
         size = arguments.per_device_train_batch_size
@@ -30,7 +31,7 @@ class Parts(Change):
         if size is not None and size < self.count:
             return self.lacks("the batch is %d" % size)
         to = "" if size is None else " (batch_size=%d in place of %d)" % (-(-size // self.count), size)
-        self.applies(
+        self.loop = (
             where,
             "batches of the DataLoader in %d parts%s" % (self.count, to),
             "(loss / %d).backward()" % self.count,
@@ -39,6 +40,11 @@ class Parts(Change):
         if self.is_on:
             parts.count = self.count
         return None
+
+    def on_backward(self, loss, where):
+        if self.loop is not None:  # of the loader that was iterated last: its loop trains
+            self.applies(*self.loop)
+        return loss
 
     def on_model(self, module, where):
         if any(NORMS in (kind.__name__ for kind in type(one).__mro__) and one.training for one in module.modules()):

@@ -1,6 +1,11 @@
 """Blocks that keep their input alone, and run again in backward: the framework's switch, else repeated blocks of one class."""
 
+import functools
+import inspect
+
 from .change import Change
+
+MARK = "_ashlar_checkpointed"
 
 
 class Blocks(Change):
@@ -58,16 +63,10 @@ class Blocks(Change):
         return None
 
     def wrap(self, block):
-        from torch.utils.checkpoint import checkpoint
-
-        torch, forward = self.program.torch, block.forward
-
-        def checkpointed(*args, **kwargs):
-            if not torch.is_grad_enabled() or not block.training:
-                return forward(*args, **kwargs)
-            return checkpoint(forward, *args, use_reentrant=False, **kwargs)
-
-        block.forward = checkpointed
+        setattr(block, MARK, True)
+        kind = type(block)
+        if not getattr(kind.forward, MARK, False):
+            kind.forward = checkpointed(self.program.torch, kind.forward)
 
 
 class EverySecond(Blocks):
@@ -77,12 +76,26 @@ class EverySecond(Blocks):
     takes_switch = False
 
 
+def checkpointed(torch, forward):
+    """In the place of a class's forward, for those of its modules that are marked: a copy of one is marked too."""
+    from torch.utils.checkpoint import checkpoint
+
+    @functools.wraps(forward)
+    def call(block, *args, **kwargs):
+        if not vars(block).get(MARK) or not block.training or not torch.is_grad_enabled():
+            return forward(block, *args, **kwargs)
+        return checkpoint(forward, block, *args, use_reentrant=False, **kwargs)
+
+    setattr(call, MARK, True)
+    return call
+
+
 def _has_switch(module):
     return getattr(module, "supports_gradient_checkpointing", False) and hasattr(module, "gradient_checkpointing_enable")
 
 
 def _is_checkpointed(block):
-    code = getattr(type(block).forward, "__code__", None)
+    code = getattr(inspect.unwrap(type(block).forward), "__code__", None)
     return code is not None and "checkpoint" in code.co_names
 
 

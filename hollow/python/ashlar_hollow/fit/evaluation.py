@@ -14,10 +14,10 @@ class NoGrad(Change):
 
     def on_call(self, module, trains, where):
         torch = self.program.torch
+        if not any(one.requires_grad for one in module.parameters()):
+            return None  # such as a loss, which is in training mode whatever the model is
         if module.training or not torch.is_grad_enabled():
             self.evaluates = False
-            return None
-        if not any(one.requires_grad for one in module.parameters()):
             return None
         self.evaluates = True
         self.applies(where, "with torch.no_grad():  # around the call")

@@ -29,7 +29,10 @@ def where():
     while frame is not None:
         name = frame.f_code.co_filename
         if name not in _known:
-            _known[name] = is_program(name)
+            try:
+                _known[name] = is_program(name)
+            except (OSError, ValueError):
+                _known[name] = False
         if _known[name]:
             return "%s:%d" % (_shown(name), frame.f_lineno)
         frame = frame.f_back

@@ -49,7 +49,7 @@ class Autocast(Change):
 
     def on_call(self, module, trains, where):
         torch = self.program.torch
-        if not self.is_on or not trains or self.program.has_trainer or self.why_missing or self.context is not None:
+        if not self.is_on or not trains or self.program.has_trainer or not self.is_found or self.context is not None:
             return
         kind = self.kind()
         if kind == "float16" and self.scaler is None:

@@ -220,10 +220,12 @@ class Program(object):
         return original(of, set_to_none=set_to_none)
 
     def iterated(self, original, loader):
-        if not self.torch.is_grad_enabled() or self.trains is False or self.has_trainer:
+        if self.has_trainer:
             return original(loader)
-        self.tell("on_loader", loader, lines.where())
-        return self.parts.iterate(original, loader)
+        trains = self.torch.is_grad_enabled() and self.trains is not False
+        if trains:
+            self.tell("on_loader", loader, lines.where())
+        return self.parts.iterate(original, loader, trains)
 
     def saved(self, original, *args, **kwargs):
         self.new_phase("a save")

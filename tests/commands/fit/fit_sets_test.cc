@@ -1,0 +1,144 @@
+// The order of sets, and what an answer prints.
+#include "commands/fit/fit_sets.h"
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "commands/fit/fit.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/commands/schema_check.h"
+
+namespace ashlar::answers {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr std::uint64_t kMiBytes = std::uint64_t{1} << 20;
+
+FitChange ChangeOf(const std::string& name, int price, const std::string& group = "", const std::string& alters = "") {
+  FitChange out;
+  out.name = name;
+  out.title = "the change " + name;
+  out.group = group;
+  out.price = price;
+  out.costs = price == 0 ? "none" : "more time";
+  out.alters = alters;
+  out.applies = true;
+  out.where = "train.py:" + std::to_string(price + 1);
+  out.lines = {"write(" + name + ")"};
+  return out;
+}
+
+FitRow RowOf(const std::string& name, FitVerdict verdict, std::uint64_t mib) {
+  FitRow out;
+  out.changes = {name};
+  out.verdict = verdict;
+  out.peak_reserved_bytes = mib * kMiBytes;
+  out.device_bytes = (mib + 400) * kMiBytes;
+  return out;
+}
+
+FitAnswer SomeAnswer() {
+  FitAnswer out;
+  out.program = {"python", "train.py"};
+  out.card = "T4";
+  out.total_bytes = 15000 * kMiBytes;
+  out.steps = 10;
+  out.changes = {ChangeOf("free", 0), ChangeOf("half", 20, "batch"), ChangeOf("quarter", 40, "batch"),
+                 ChangeOf("blocks", 50), ChangeOf("bf16", 10, "precision", "precision")};
+  out.base = RowOf("", FitVerdict::kFails, 20000);
+  out.base.changes = {};
+  out.base.failed_step = 2;
+  out.rows = {RowOf("free", FitVerdict::kFails, 19000), RowOf("half", FitVerdict::kFails, 16000)};
+  return out;
+}
+
+std::vector<std::vector<std::string>> ChangesOf(const std::vector<FitSet>& sets) {
+  std::vector<std::vector<std::string>> out;
+  for (const FitSet& set : sets) out.push_back(set.changes);
+  return out;
+}
+
+std::string InOneLine(const std::string& text) {
+  const std::vector<std::string> words = absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  return absl::StrJoin(words, " ");
+}
+
+// Every object of the schema is there.
+void ExpectBySchema(const std::vector<FitAnswer>& answers) {
+  tests::SchemaCheck check(nlohmann::json::parse(std::ifstream(ASHLAR_SOURCE_DIR "/docs/schemas/fit.schema.json")));
+  EXPECT_THAT(check.SchemaFaults(), IsEmpty());
+  for (const FitAnswer& answer : answers) check.Check(nlohmann::json::parse(report::ToJson(answer)));
+  EXPECT_THAT(check.errors(), IsEmpty());
+  EXPECT_THAT(check.UnseenObjects(), IsEmpty());
+}
+
+using Names = std::vector<std::string>;
+
+TEST(FitSetsTest, TheCheapestFirstAndOneOfAGroup) {
+  EXPECT_THAT(ChangesOf(SetsByPrice(SomeAnswer())),
+              ElementsAre(Names{"free"}, Names{"free", "half"}, Names{"free", "quarter"}, Names{"free", "blocks"},
+                          Names{"free", "half", "blocks"}, Names{"free", "quarter", "blocks"}));
+  EXPECT_THAT(SetsByPrice(SomeAnswer())[4].priced, ElementsAre("half", "blocks"));
+}
+
+TEST(FitSetsTest, WhatAltersResultsIsInNoSetButWhereItIsAllowed) {
+  FitAnswer answer = SomeAnswer();
+  for (const FitSet& set : SetsByPrice(answer)) EXPECT_THAT(set.changes, Not(testing::Contains("bf16")));
+  answer.allowed = {"precision"};
+  EXPECT_THAT(SetsByPrice(answer)[1].changes, ElementsAre("free", "bf16"));
+  EXPECT_EQ(SetsByPrice(answer).size(), 12U);
+}
+
+TEST(FitSetsTest, WhatDoesNotApplyOrDidNotRunIsInNone) {
+  FitAnswer answer = SomeAnswer();
+  answer.changes[3].applies = false;
+  answer.rows[1].why_not = "it ended with exit code 1";
+  EXPECT_THAT(ChangesOf(SetsByPrice(answer)), ElementsAre(Names{"free"}, Names{"free", "quarter"}));
+}
+
+// One of a group may cost nothing: another of it takes its place.
+TEST(FitSetsTest, APricedChangeTakesThePlaceOfAFreeOneOfItsGroup) {
+  FitAnswer answer = SomeAnswer();
+  answer.changes = {ChangeOf("fused", 0, "optimizer"), ChangeOf("other", 5, "optimizer")};
+  EXPECT_THAT(ChangesOf(SetsByPrice(answer)), ElementsAre(Names{"fused"}, Names{"other"}));
+  answer.changes = {ChangeOf("other", 5, "optimizer"), ChangeOf("fused", 0, "optimizer")};
+  EXPECT_THAT(ChangesOf(SetsByPrice(answer)), ElementsAre(Names{"fused"}, Names{"other"}));
+}
+
+TEST(FitReportTest, SaysWhatFitsWhatItSavesAndWhatToWrite) {
+  FitAnswer answer = SomeAnswer();
+  answer.changes.push_back(ChangeOf("fused", 1));
+  answer.changes.back().applies = false;
+  answer.changes.back().why_not = "already on: train.py:88";
+  FitRow set = RowOf("blocks", FitVerdict::kFits, 8000);
+  set.ran_on_card = true;
+  answer.sets = {set};
+  answer.set = set;
+  const std::string text = InOneLine(report::ToText(answer));
+  for (const char* part :
+       {"fails at step 2 on T4 of 14.65 GiB as it is", "fits with blocks: peak reserved 7.81 GiB", "6.45 GiB to spare",
+        "20 %", "fused: already on: train.py:88", "WRITE", "train.py:51 the change blocks write(blocks)",
+        "python -m ashlar_gpu.fit --with blocks", "--allow precision"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  EXPECT_THAT(report::ToMarkdown(answer), HasSubstr("| blocks | 7.81 GiB | 60 % | fits | train.py:51 | more time |"));
+  FitAnswer without = answer;
+  without.set.reset();
+  without.untried = 7;
+  EXPECT_THAT(InOneLine(report::ToText(without)),
+              AllOf(HasSubstr("no set that was tried fits"), HasSubstr("7 dearer sets"), Not(HasSubstr("WRITE"))));
+  ExpectBySchema({answer, without});
+}
+
+}  // namespace
+}  // namespace ashlar::answers
