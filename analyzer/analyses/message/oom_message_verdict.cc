@@ -246,7 +246,9 @@ class Judge {
 
   void Decide() {
     if (HasNote("not_a_failure")) return Conclude(OomVerdict::kHealthy, true);
-    if (HasNote("host_memory")) return Conclude(OomVerdict::kHostMemory, true);
+    // A launcher sees that a process was killed, and not by whom.
+    const bool is_by_hearsay = message_.family == "elastic" || message_.family == "dataloader";
+    if (HasNote("host_memory")) return Conclude(OomVerdict::kHostMemory, !is_by_hearsay);
     if (HasNote("not_out_of_memory")) return Conclude(OomVerdict::kUnknown, true);
     if (HasNote("at_compile_time")) return Conclude(OomVerdict::kCapacity, true);
     if (HasNote("pool_limit") || HasNote("fraction_limit") || HasNote("own_check") || HasNote("buffer_limit")) {

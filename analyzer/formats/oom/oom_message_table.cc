@@ -253,7 +253,7 @@ constexpr Row kRows[] = {
      "ray.exceptions.OutOfMemoryError{?}{*400} memory used={task}) was running was {node_used} / {total}", kHost,
      kHostText},
     {"lightgbm", kWords, "Out of Host Memory", kHost, kHostText},
-    {"dataloader", kWords, "is killed by signal: Killed.", kHost, kHostText},
+    {"dataloader", kWords, "is killed by signal: Killed.", kHost, kKilledText},
     {"elastic", kWords, "failed (exitcode: -9) local_rank: {#local_rank} (pid: {#pid})", kHost, kKilledText},
     {"elastic", kWords, "exitcode : -9 (pid: {#pid})", kHost, kKilledText},
     {"elastic", kWords, "Signal 9 (SIGKILL) received by PID {#pid}", kHost, kKilledText},
