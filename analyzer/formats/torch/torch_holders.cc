@@ -14,7 +14,7 @@
 #include "analyzer/formats/torch/torch_record.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using pickle::Kind;
@@ -229,4 +229,4 @@ void WriteHolders(const trace::Snapshot& snapshot, pickle::PickleWriter& out) {
   out.EndDict();
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

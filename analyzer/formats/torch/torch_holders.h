@@ -7,7 +7,7 @@
 #include "analyzer/formats/pickle/pickle_writer.h"
 #include "analyzer/formats/torch/torch_parts.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // Into snapshot.holders. What cannot be read is a note: the rest of the snapshot stands.
 void ReadHolders(const pickle::Value& names, TorchContext* context);
@@ -15,6 +15,6 @@ void ReadHolders(const pickle::Value& names, TorchContext* context);
 // The value of the key, of a snapshot that has holders.
 void WriteHolders(const trace::Snapshot& snapshot, pickle::PickleWriter& out);
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_TORCH_TORCH_HOLDERS_H_

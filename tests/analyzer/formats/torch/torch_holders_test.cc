@@ -9,7 +9,7 @@
 
 #include "tests/analyzer/formats/torch/snapshot_parts.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using namespace torch_parts;  // NOLINT: the parts of a snapshot
@@ -99,4 +99,4 @@ TEST(TorchHoldersTest, WhatCannotBeReadIsANoteAndTheRestStands) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
