@@ -36,7 +36,7 @@ def live_bytes_of(record):
 
 def shown(holder):
     nodes = f', graph of {holder["nodes"]:,} nodes' if holder.get('nodes') else ''
-    place = f' in {os.path.basename(holder["file"])}:{holder.get("line", "")}' if holder.get('file') else ''
+    place = f' in {os.path.basename(holder["file"])}' if holder.get('file') else ''
     return f'{mib(holder["bytes"])} {holder["kind"]} {holder["name"]}{place}{nodes}'
 
 
