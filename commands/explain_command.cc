@@ -66,7 +66,10 @@ absl::Status AddModel(const std::string& file, Explanations& explanations) {
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<estimate::Model> model = estimate::ReadModel(*bytes, {});
   if (!model.ok()) return absl::Status(model.status().code(), absl::StrCat(file, ": ", model.status().message()));
-  for (answers::Explanation& explanation : explanations) estimate::AddModel(*model, explanation);
+  for (answers::Explanation& explanation : explanations) {
+    std::optional<std::string> sentence = estimate::ModelEvidence(*model, explanation.failure);
+    if (sentence.has_value()) explanation.verdict.evidence.push_back(*std::move(sentence));
+  }
   return absl::OkStatus();
 }
 

@@ -73,9 +73,9 @@ void AppendHead(const RunReport& r, std::string& out) {
   };
   out += "DRY RUN        ";
   AppendWrapped(Headline(r), kIndent, out);
-  if (r.explanation.has_value() && !r.explanation->moment.empty()) {
+  if (r.explanation.has_value() && !r.explanation->memory.moment.empty()) {
     const std::string& program = r.explanation->program.moment;
-    add(absl::StrCat("explained below: ", r.explained->Name(), " at ", r.explanation->moment,
+    add(absl::StrCat("explained below: ", r.explained->Name(), " at ", r.explanation->memory.moment,
                      program.empty() ? "" : ", ", program));
   }
   add(absl::StrCat("the program ended with exit code ", r.exit_code,

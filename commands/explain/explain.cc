@@ -20,10 +20,7 @@
 #include "analyzer/analyses/causes/cause.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/analyses/steps/steps.h"
-#include "analyzer/formats/rmm/rmm_log.h"
-#include "commands/explain/explain_parts.h"
 #include "commands/explain/picture/picture_maker.h"
-#include "commands/explain/verdict.h"
 #include "commands/shared/traced_run.h"
 
 namespace ashlar::answers {
@@ -53,70 +50,6 @@ absl::StatusOr<Explanations> ExplainBytes(absl::string_view bytes, const Explain
 
 namespace {
 
-// A replay that needs no memory of the log's device does not fail where the program did.
-void TellOfFailuresInLog(absl::string_view failed, Explanation& out) {
-  if (failed.empty()) return;
-  const bool is_healthy = out.verdict == OomVerdict::kHealthy;
-  if (is_healthy) {
-    out.headline = absl::StrCat("NO FAILURE IN THE REPLAY", absl::StripPrefix(out.headline, "NO FAILURE"),
-                                "; the log has ", failed);
-    out.verdict = OomVerdict::kUnknown;
-    out.evidence.clear();
-  }
-  out.evidence.push_back(absl::StrCat(is_healthy ? "unknown: " : "", failed, " in the log itself ",
-                                      absl::EndsWith(failed, "s") ? "are" : "is",
-                                      " not replayed: the log does not tell how much memory there was"));
-}
-
-}  // namespace
-
-absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainOptions& options) {
-  std::vector<std::uint32_t> ops;
-  const absl::StatusOr<ReplayedRun> run =
-      ReplayRequests(requests, options.replay, options.picture.has_value() ? &ops : nullptr);
-  if (!run.ok()) return run.status();
-
-  Explanation out;
-  const remedies::WhatIfInput input = remedies::InputWithoutRequests(requests, run->options, LimitsOf(options.replay));
-  out.source = DescribeRequests(requests);
-  out.replayed_as = input.replayed_as;
-  TimelineContext context{&run->options, nullptr, options.replay.capacity_bytes, std::nullopt};
-  if (options.replay.capacity_bytes.has_value()) context.outside_bytes = 0;
-  analyses::CauseContext causes = CausesOf(*run);
-  ExplainTimeline(run->timeline, context, *causes.history, out);
-  const trace::LabelTable no_labels;
-  std::optional<PictureMaker> picture;
-  if (options.picture.has_value()) {
-    picture.emplace(*options.picture, run->timeline, nullptr, no_labels);
-    picture->SetPlaces({ops.begin(), ops.end()});
-  }
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(
-      requests, input.settings, options.replay.progress, nullptr, picture.has_value() ? picture->watch() : nullptr);
-  if (!rows.ok()) return rows.status();
-  out.what_if = *std::move(rows);
-  out.what_if_capacity_bytes = AllocatorBytes(options.replay);
-  out.advice = remedies::Advise(out.what_if);
-  absl::StatusOr<std::optional<remedies::OwnAllocator>> own =
-      remedies::TryOwnAllocator(requests, input.settings, nullptr, {out.what_if, out.advice, /*is_pytorch=*/false});
-  if (!own.ok()) return own.status();
-  out.own = *std::move(own);
-  if (absl::Status status = AddCauses(std::move(causes), requests, options, out); !status.ok()) return status;
-  SetLastVerdict(out);
-  TellOfFailuresInLog(readers::FailedInRmmLog(requests), out);
-  out.notes.insert(out.notes.end(), requests.notes.begin(), requests.notes.end());
-  if (!options.replay.capacity_bytes.has_value()) {
-    out.notes.push_back({"capacity_unknown",
-                         "a request trace does not say how much memory the device has; give --capacity 16GiB to see "
-                         "whether it fits",
-                         1});
-  }
-  out.notes.push_back({"no_stacks", "call stacks are not in this trace", 1});
-  if (picture.has_value()) picture->Finish(out);
-  return out;
-}
-
-namespace {
-
 constexpr std::size_t kMostCallLines = 5;
 
 constexpr char kNoHistory[] =
@@ -134,72 +67,82 @@ std::optional<std::uint64_t> TotalOfDevice(const trace::Snapshot& snapshot, int 
 }
 
 // A state without events: what is reserved behind it is not known.
-void SetStateBytes(std::uint64_t live_bytes, Explanation& out) {
-  out.accounting.allocated_bytes = out.accounting.live_bytes = live_bytes;
+Memory MemoryOfState(const LiveAtEnd& live) {
+  Memory out{.moment = "the time of the profile"};
+  out.accounting.allocated_bytes = out.accounting.live_bytes = live.bytes;
+  return out;
 }
 
 // The sum total = allocated + outside + free where there was a failure.
-void SetCallBytes(const timeline::Timeline& timeline, timeline::EventIndex moment,
-                  const std::optional<std::uint64_t>& total_bytes, Explanation& out) {
+OomAccounting AccountingOfCalls(const timeline::Timeline& timeline, timeline::EventIndex moment,
+                                const std::optional<std::uint64_t>& total_bytes) {
   const std::uint64_t allocated = timeline.TotalsAfter(moment).allocated_bytes;
-  OomAccounting& parts = out.accounting;
-  parts.allocated_bytes = parts.reserved_bytes = parts.live_bytes = allocated;
-  parts.rounding_bytes = parts.pending_bytes = parts.stranded_bytes = parts.whole_free_bytes = 0;
-  parts.private_pool_bytes = 0;
-  out.peak.allocated_bytes = timeline.allocated_peak().bytes;
-  out.peak.active_bytes = timeline.active_peak().bytes;
-  out.peak.reserved_bytes = timeline.reserved_peak().bytes;
-  if (timeline.oom_events().empty()) return;
-  parts.free_bytes = timeline.events()[static_cast<std::size_t>(moment)].address;
-  if (!total_bytes.has_value() || *total_bytes < allocated + *parts.free_bytes) return;
-  parts.total_bytes = total_bytes;
-  parts.outside_bytes = *total_bytes - allocated - *parts.free_bytes;
+  OomAccounting out;
+  out.allocated_bytes = out.reserved_bytes = out.live_bytes = allocated;
+  out.rounding_bytes = out.pending_bytes = out.stranded_bytes = out.whole_free_bytes = out.private_pool_bytes = 0;
+  if (timeline.oom_events().empty()) return out;
+  out.free_bytes = timeline.events()[static_cast<std::size_t>(moment)].address;
+  if (!total_bytes.has_value() || *total_bytes < allocated + *out.free_bytes) return out;
+  out.total_bytes = total_bytes;
+  out.outside_bytes = *total_bytes - allocated - *out.free_bytes;
+  return out;
 }
 
-void JudgeFailure(const timeline::Timeline& timeline, timeline::EventIndex moment, Explanation& out) {
+Memory MemoryOfCalls(const timeline::Timeline& timeline, timeline::EventIndex moment,
+                     const std::optional<std::uint64_t>& total_bytes) {
+  const char* const when =
+      timeline.oom_events().empty() ? "the peak of allocated memory, event " : "the failed allocation, event ";
+  Memory out;
+  out.moment = absl::StrCat(when, FormatCount(moment));
+  out.accounting = AccountingOfCalls(timeline, moment, total_bytes);
+  out.peak = PeaksOf(timeline);
+  out.peak.utilisation.reset();  // no cache stands behind what is reserved
+  return out;
+}
+
+Failure FailureOfCalls(const timeline::Timeline& timeline, timeline::EventIndex moment) {
+  if (timeline.oom_events().empty()) return {};
+  const std::uint64_t bytes = timeline.events()[static_cast<std::size_t>(moment)].size_bytes;
+  return {.tried_bytes = bytes, .request_bytes = bytes};
+}
+
+Verdict JudgeFailedCall(const timeline::Timeline& timeline, timeline::EventIndex moment) {
   const trace::Event& event = timeline.events()[static_cast<std::size_t>(moment)];
   const std::uint64_t free_bytes = event.address;
-  out.request_bytes = event.size_bytes;
-  out.tried_bytes = event.size_bytes;
-  out.moment = absl::StrCat("the failed allocation, event ", FormatCount(moment));
-  out.headline =
-      absl::StrCat("OUT OF MEMORY  device ", timeline.device(), ", event ", FormatCount(moment), ": ",
-                   FormatBytes(event.size_bytes), " requested, ", FormatBytes(free_bytes), " free on the device");
+  Verdict out{.headline = absl::StrCat("OUT OF MEMORY  device ", timeline.device(), ", event ", FormatCount(moment),
+                                       ": ", FormatBytes(event.size_bytes), " requested, ", FormatBytes(free_bytes),
+                                       " free on the device")};
   if (event.size_bytes > free_bytes) {
-    out.verdict = OomVerdict::kCapacity;
-    out.evidence.push_back(absl::StrCat("capacity: ", FormatBytes(event.size_bytes - free_bytes),
-                                        " are missing, and no allocator holds any back"));
+    out.kind = OomVerdict::kCapacity;
+    out.evidence = {absl::StrCat("capacity: ", FormatBytes(event.size_bytes - free_bytes),
+                                 " are missing, and no allocator holds any back")};
   } else {
-    out.verdict = OomVerdict::kUnknown;
-    out.evidence.push_back(
+    out.evidence = {
         "unknown: the device had more free than was asked for: the limit of a memory pool, or memory that others took "
-        "and gave back at that moment");
+        "and gave back at that moment"};
   }
   const std::size_t failures = timeline.oom_events().size();
   if (failures > 1) out.evidence.push_back(absl::StrCat("it is the last of ", FormatCount(failures), " that failed"));
+  return out;
 }
 
 // A state without events: what lived when it was taken.
-void JudgeState(const LiveAtEnd& live, int device, Explanation& out) {
-  out.moment = "the time of the profile";
-  out.headline = absl::StrCat("HELD  device ", device, ": ", FormatBytes(live.bytes), " in ", FormatCount(live.blocks),
-                              live.blocks == 1 ? " allocation" : " allocations");
-  out.verdict = OomVerdict::kUnknown;
-  out.evidence.push_back("unknown: a profile tells who holds memory, not whether an allocation failed");
+Verdict JudgeState(const LiveAtEnd& live, int device) {
+  return {.headline = absl::StrCat("HELD  device ", device, ": ", FormatBytes(live.bytes), " in ",
+                                   FormatCount(live.blocks), live.blocks == 1 ? " allocation" : " allocations"),
+          .evidence = {"unknown: a profile tells who holds memory, not whether an allocation failed"}};
 }
 
-void JudgeSuccess(const timeline::Timeline& timeline, timeline::EventIndex moment, Explanation& out) {
-  out.moment = absl::StrCat("the peak of allocated memory, event ", FormatCount(moment));
+Verdict JudgeCalls(const timeline::Timeline& timeline, timeline::EventIndex moment) {
+  if (!timeline.oom_events().empty()) return JudgeFailedCall(timeline, moment);
   if (!timeline.HasAllocations()) {
-    out.headline = absl::StrCat("NO ALLOCATIONS RECORDED  device ", timeline.device());
-    out.verdict = OomVerdict::kUnknown;
-    out.evidence.push_back("unknown: no call that allocates is in this trace");
-    return;
+    return {.headline = absl::StrCat("NO ALLOCATIONS RECORDED  device ", timeline.device()),
+            .evidence = {"unknown: no call that allocates is in this trace"}};
   }
-  out.headline = absl::StrCat("NO FAILURE  device ", timeline.device(), ": no allocation failed in ",
-                              FormatCount(timeline.event_count()), " events");
-  out.verdict = OomVerdict::kHealthy;
-  out.evidence.push_back(absl::StrCat("healthy: peak allocated ", FormatBytes(timeline.allocated_peak().bytes)));
+  return {.headline = absl::StrCat("NO FAILURE  device ", timeline.device(), ": no allocation failed in ",
+                                   FormatCount(timeline.event_count()), " events"),
+          .kind = OomVerdict::kHealthy,
+          .evidence = {absl::StrCat("healthy: peak allocated ", FormatBytes(timeline.allocated_peak().bytes))}};
 }
 
 LiveAtEnd LiveAtEndOf(const timeline::Timeline& timeline, const trace::StackTable& stacks) {
@@ -213,28 +156,29 @@ LiveAtEnd LiveAtEndOf(const timeline::Timeline& timeline, const trace::StackTabl
   return out;
 }
 
-void NoteUsedDevices(const trace::Snapshot& snapshot, int device, Explanation& out) {
+std::vector<trace::Note> NotesOnUsedDevices(const trace::Snapshot& snapshot, int device, OomVerdict verdict) {
   std::uint64_t used = 0;
   for (const auto& events : snapshot.device_traces) used += events.empty() ? 0 : 1;
-  if (used < 2) return;
-  out.notes.push_back(
-      {"several_devices",
-       absl::StrCat("the program used ", used, " devices; this is device ", device,
-                    out.verdict == OomVerdict::kHealthy ? ", which held most" : ", where an allocation failed last",
-                    "; choose another with --device"),
-       used});
+  if (used < 2) return {};
+  return {{"several_devices",
+           absl::StrCat("the program used ", used, " devices; this is device ", device,
+                        verdict == OomVerdict::kHealthy ? ", which held most" : ", where an allocation failed last",
+                        "; choose another with --device"),
+           used}};
 }
 
 // Those that came with the trace, whatever format it was kept in.
-void AddTraceNotes(const trace::Snapshot& snapshot, Explanation& out) {
+std::vector<trace::Note> NotesOfTrace(const trace::Snapshot& snapshot) {
+  std::vector<trace::Note> out;
   for (const auto& [key, value] : snapshot.settings->values) {
     absl::string_view name = key;
     if (!absl::ConsumePrefix(&name, trace::kDeviceCallsNote)) continue;
     const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(value, absl::MaxSplits(' ', 1));
     trace::Note note{std::string(name), std::string(parts.second), 0};
-    if (absl::SimpleAtoi(parts.first, &note.count)) out.notes.push_back(std::move(note));
+    if (absl::SimpleAtoi(parts.first, &note.count)) out.push_back(std::move(note));
   }
-  out.notes.insert(out.notes.end(), snapshot.notes.begin(), snapshot.notes.end());
+  out.insert(out.end(), snapshot.notes.begin(), snapshot.notes.end());
+  return out;
 }
 
 }  // namespace
@@ -246,31 +190,26 @@ absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const 
   const timeline::Timeline& timeline = run->timeline;
   const timeline::EventIndex moment = analyses::MomentOf(timeline);
   Tell(settings, "accounting for every byte");
-  Explanation out;
-  out.source = DescribeSnapshot(snapshot, *run);
   LiveAtEnd live = LiveAtEndOf(timeline, snapshot.stacks);
   const bool is_state_alone = timeline.event_count() == 0 && live.blocks > 0;
-  if (is_state_alone) {
-    JudgeState(live, run->device, out);
-  } else if (timeline.oom_events().empty()) {
-    JudgeSuccess(timeline, moment, out);
-  } else {
-    JudgeFailure(timeline, moment, out);
+  Explanation out;
+  out.source = DescribeSnapshot(snapshot, *run);
+  out.verdict = is_state_alone ? JudgeState(live, run->device) : JudgeCalls(timeline, moment);
+  out.memory = is_state_alone ? MemoryOfState(live)
+                              : MemoryOfCalls(timeline, moment, TotalOfDevice(snapshot, run->device, settings));
+  out.memory.holders.stacks = analyses::LiveLines(timeline.StateAt(moment), snapshot.stacks, kMostCallLines);
+  if (!is_state_alone) {
+    out.failure = FailureOfCalls(timeline, moment);
+    out.memory.at_end = std::move(live);
   }
-  if (is_state_alone) {
-    SetStateBytes(live.bytes, out);
-  } else {
-    SetCallBytes(timeline, moment, TotalOfDevice(snapshot, run->device, settings), out);
-  }
-  const timeline::State state = timeline.StateAt(moment);
-  out.stacks = analyses::LiveLines(state, snapshot.stacks, kMostCallLines);
-  if (!is_state_alone) out.at_end = std::move(live);
   out.program =
       ViewProgram(analyses::FindSteps(timeline, &snapshot.stacks, snapshot.annotations), moment, &snapshot.stacks);
-  out.advice.sentence = is_state_alone ? kNoHistory : kNoSettings;
-  if (!settings.device.has_value()) NoteUsedDevices(snapshot, run->device, out);
-  AddTraceNotes(snapshot, out);
-  if (options.picture.has_value()) PictureMaker(*options.picture, timeline, &snapshot.stacks, {}).Finish(out);
+  out.what_ifs.advice.sentence = is_state_alone ? kNoHistory : kNoSettings;
+  if (!settings.device.has_value()) out.notes = NotesOnUsedDevices(snapshot, run->device, out.verdict.kind);
+  for (trace::Note& note : NotesOfTrace(snapshot)) out.notes.push_back(std::move(note));
+  if (options.picture.has_value()) {
+    out.picture = PictureMaker(*options.picture, timeline, &snapshot.stacks, {}).Draw(out);
+  }
   return out;
 }
 
@@ -289,7 +228,7 @@ std::string Headline(const readers::OomMessage& message, OomVerdict verdict) {
   return out;
 }
 
-bool SameCauses(const Explanation& a, const Explanation& b) {
+bool SameCauses(const Why& a, const Why& b) {
   const auto parts = [](const analyses::CauseFinding& of) {
     return std::tie(of.kind, of.finding, of.confidence, of.bytes, of.evidence, of.counter_evidence, of.missing);
   };
@@ -298,75 +237,46 @@ bool SameCauses(const Explanation& a, const Explanation& b) {
       [&parts](const ExplainedCause& x, const ExplainedCause& y) { return parts(x.finding) == parts(y.finding); });
 }
 
-MessageFacts FactsOf(const readers::OomMessage& message) {
-  MessageFacts out{message.family, message.device, message.truncated, message.told, {}};
-  if (message.limit.has_value()) out.figures.push_back({"limit", *message.limit});
-  out.figures.insert(out.figures.end(), message.details.begin(), message.details.end());
-  for (const readers::ProcessUse& process : message.processes) {
-    if (!process.used.has_value()) continue;
-    const std::string name =
-        process.is_this_process ? "this_process" : absl::StrCat("process_", process.pid.value_or(0));
-    out.figures.push_back({name, *process.used});
-  }
-  return out;
-}
-
 // Of two explanations of messages with the same figures: whether they tell one failure. A log prints what it then
 // raises, and each handler raises it again from another line. Without figures that would tell apart two failures, the
 // lines do, unless one has none or was raised while the other was handled.
 bool TellsTheSame(const Explanation& a, const Explanation& b, bool is_chained) {
   const auto parts = [](const Explanation& of) {
-    return std::tie(of.headline, of.verdict, of.verdict_certain, of.evidence, of.moment, of.accounting, of.tried_bytes,
-                    of.request_bytes, of.request_interval, of.headroom, of.next_step, of.next_lines);
+    return std::tie(of.verdict, of.memory.moment, of.memory.accounting, of.failure.tried_bytes,
+                    of.failure.request_bytes, of.failure.request_interval, of.failure.headroom);
   };
-  if (parts(a) != parts(b) || !SameCauses(a, b) || a.message->family != b.message->family) return false;
-  const bool has_figures = a.tried_bytes.has_value() && a.accounting.free_bytes.has_value();
-  if (has_figures || is_chained || !a.raised_at.has_value() || !b.raised_at.has_value()) return true;
-  return a.raised_at->path == b.raised_at->path;
+  const bool is_one_family = a.failure.message->family == b.failure.message->family;
+  if (parts(a) != parts(b) || !SameCauses(a.why, b.why) || !is_one_family) return false;
+  const bool has_figures = a.failure.tried_bytes.has_value() && a.memory.accounting.free_bytes.has_value();
+  const std::optional<RaisedAt>& raised = a.failure.raised_at;
+  const std::optional<RaisedAt>& other = b.failure.raised_at;
+  return has_figures || is_chained || !raised.has_value() || !other.has_value() || raised->path == other->path;
 }
 
 }  // namespace
-
-std::optional<RaisedAt> RaisedAtOf(const readers::OomMessage& message) {
-  std::vector<trace::Frame> frames;
-  for (const readers::TracebackLine& line : message.traceback) frames.push_back(line.frame);
-  // A compiled library tells its sources by paths that look like the program's own.
-  for (trace::Frame& frame : frames) {
-    if (absl::EndsWith(frame.file, ".pyx")) frame.file = absl::StrCat("/site-packages/", frame.file);
-  }
-  const std::vector<std::size_t> own = analyses::NearestFrames(frames);
-  if (own.empty()) return std::nullopt;
-  const auto label = [&frames](std::size_t i) {
-    return std::string(absl::StripTrailingAsciiWhitespace(analyses::FrameLabel(frames[i])));
-  };
-  RaisedAt out{label(own.back()), message.traceback[own.back()].code, {}};
-  for (const std::size_t i : own) out.path.push_back(label(i));
-  return out;
-}
 
 Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options) {
   const analyses::OomMessageVerdict verdict =
       analyses::JudgeOomMessage(message, {.capacity_bytes = options.replay.capacity_bytes});
   Explanation out;
   out.source = absl::StrCat("out-of-memory message (", message.family, ")", message.truncated ? ", cut off" : "");
-  out.headline = Headline(message, verdict.kind);
-  out.verdict = verdict.kind;
-  out.verdict_certain = verdict.verdict_certain;
-  out.evidence = verdict.evidence;
-  out.moment = "the moment of the message";
-  if (verdict.gap.has_value()) absl::StrAppend(&out.moment, ", after the cache had returned what it could");
-  out.accounting = verdict.accounting;
-  out.tried_bytes = verdict.tried_bytes;
-  out.request_bytes = verdict.request_bytes;
-  out.request_interval = verdict.request_interval;
-  out.headroom = verdict.headroom;
-  out.next_step = verdict.next_step;
-  out.next_lines = verdict.next_lines;
+  out.verdict = {Headline(message, verdict.kind),
+                 verdict.kind,
+                 verdict.verdict_certain,
+                 verdict.evidence,
+                 {verdict.next_step, verdict.next_lines}};
+  out.memory.moment = "the moment of the message";
+  if (verdict.gap.has_value()) absl::StrAppend(&out.memory.moment, ", after the cache had returned what it could");
+  out.memory.accounting = verdict.accounting;
+  out.failure = {.tried_bytes = verdict.tried_bytes,
+                 .request_bytes = verdict.request_bytes,
+                 .request_interval = verdict.request_interval,
+                 .headroom = verdict.headroom,
+                 .message = FactsOf(message),
+                 .raised_at = RaisedAtOf(message)};
+  out.why = FindWhy(verdict);
+  out.what_ifs.advice.sentence = verdict.levers;
   out.notes = verdict.notes;
-  out.raised_at = RaisedAtOf(message);
-  out.message = FactsOf(message);
-  out.advice.sentence = verdict.levers;
-  AddCauses(verdict, out);
   return out;
 }
 
@@ -383,15 +293,15 @@ std::vector<Explanation> ExplainMessages(absl::Span<const readers::OomMessage> m
       continue;
     }
     Explanation explanation = ExplainMessage(message, options);
-    std::vector<std::size_t>& alike = seen[{explanation.headline, explanation.evidence}];
+    std::vector<std::size_t>& alike = seen[{explanation.verdict.headline, explanation.verdict.evidence}];
     const auto known = std::find_if(alike.begin(), alike.end(), [&](std::size_t i) {
       return TellsTheSame(out[i], explanation, message.is_chained && i + 1 == out.size());
     });
     if (known != alike.end()) {
-      Explanation& first = out[*known];
-      first.message->told += explanation.message->told;
+      Failure& first = out[*known].failure;
+      first.message->told += explanation.failure.message->told;
       ++times[*known];
-      if (!first.raised_at.has_value()) first.raised_at = std::move(explanation.raised_at);
+      if (!first.raised_at.has_value()) first.raised_at = std::move(explanation.failure.raised_at);
       continue;
     }
     alike.push_back(out.size());

@@ -46,9 +46,6 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
 // Replays the requests under the settings asked for (default: torch-2.10, no conf) and explains what came of it.
 absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainOptions& options);
 
-// From the message's traceback; nullopt where it has none.
-std::optional<RaisedAt> RaisedAtOf(const readers::OomMessage& message);
-
 Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options);
 
 inline constexpr std::size_t kMostExplainedMessages = 1000;

@@ -231,42 +231,42 @@ Json OwnJson(const std::optional<remedies::OwnAllocator>& own) {
 Json ExplanationJson(const answers::Explanation& e) {
   Json out;
   out["source"] = e.source;
-  out["headline"] = e.headline;
-  out["verdict"] = std::string(analyses::VerdictName(e.verdict));
-  out["verdict_certain"] = e.verdict_certain;
-  out["evidence"] = e.evidence;
-  out["moment"] = TextOrNull(e.moment);
-  out["accounting"] = AccountingJson(e.accounting);
-  out["tried_bytes"] = OrNull(e.tried_bytes);
-  out["request_bytes"] = OrNull(e.request_bytes);
-  out["request_interval_bytes"] = Interval(e.request_interval);
-  out["headroom_bytes"] = e.headroom.has_value() ? Json(e.headroom->value_bytes) : Json(nullptr);
-  out["headroom_interval_bytes"] = Interval(e.headroom);
-  out["peak"] = {{"allocated_bytes", OrNull(e.peak.allocated_bytes)},
-                 {"active_bytes", OrNull(e.peak.active_bytes)},
-                 {"reserved_bytes", OrNull(e.peak.reserved_bytes)},
-                 {"utilisation", OrNull(e.peak.utilisation)}};
-  out["stacks"] = List(e.stacks, StackJson);
-  out["sizes"] = List(e.sizes, SizeJson);
-  out["labels"] = List(e.labels, LabelJson);
-  out["pinned_host"] = HostJson(e.host);
-  out["live_at_end"] = AtEndJson(e.at_end);
-  out["message"] = MessageJson(e.message);
-  out["raised_at"] = RaisedAtJson(e.raised_at);
-  out["failure"] = FailureJson(e.failure);
-  out["pins"] = PinsJson(e.pins);
+  out["headline"] = e.verdict.headline;
+  out["verdict"] = std::string(analyses::VerdictName(e.verdict.kind));
+  out["verdict_certain"] = e.verdict.is_certain;
+  out["evidence"] = e.verdict.evidence;
+  out["moment"] = TextOrNull(e.memory.moment);
+  out["accounting"] = AccountingJson(e.memory.accounting);
+  out["tried_bytes"] = OrNull(e.failure.tried_bytes);
+  out["request_bytes"] = OrNull(e.failure.request_bytes);
+  out["request_interval_bytes"] = Interval(e.failure.request_interval);
+  out["headroom_bytes"] = e.failure.headroom.has_value() ? Json(e.failure.headroom->value_bytes) : Json(nullptr);
+  out["headroom_interval_bytes"] = Interval(e.failure.headroom);
+  out["peak"] = {{"allocated_bytes", OrNull(e.memory.peak.allocated_bytes)},
+                 {"active_bytes", OrNull(e.memory.peak.active_bytes)},
+                 {"reserved_bytes", OrNull(e.memory.peak.reserved_bytes)},
+                 {"utilisation", OrNull(e.memory.peak.utilisation)}};
+  out["stacks"] = List(e.memory.holders.stacks, StackJson);
+  out["sizes"] = List(e.memory.holders.sizes, SizeJson);
+  out["labels"] = List(e.memory.holders.labels, LabelJson);
+  out["pinned_host"] = HostJson(e.memory.host);
+  out["live_at_end"] = AtEndJson(e.memory.at_end);
+  out["message"] = MessageJson(e.failure.message);
+  out["raised_at"] = RaisedAtJson(e.failure.raised_at);
+  out["failure"] = FailureJson(e.failure.recorded);
+  out["pins"] = PinsJson(e.memory.pins);
   out["program"] = ProgramJson(e.program);
-  out["causes"] = List(e.causes, CauseJson);
-  out["program_remedies"] = List(e.program_remedies, ProgramRemedyJson);
-  out["fidelity"] = FidelityJson(e.fidelity);
-  out["replayed_as"] = TextOrNull(e.replayed_as);
-  out["what_if_capacity_bytes"] = OrNull(e.what_if_capacity_bytes);
-  out["what_if"] = List(e.what_if, WhatIfJson);
-  out["paste"] = OrNull(e.advice.paste);
-  out["advice"] = TextOrNull(e.advice.sentence);
-  out["own_allocator"] = OwnJson(e.own);
-  out["next_step"] = TextOrNull(e.next_step);
-  out["next_lines"] = e.next_lines;
+  out["causes"] = List(e.why.causes, CauseJson);
+  out["program_remedies"] = List(e.why.remedies, ProgramRemedyJson);
+  out["fidelity"] = FidelityJson(e.what_ifs.fidelity);
+  out["replayed_as"] = TextOrNull(e.what_ifs.replayed_as);
+  out["what_if_capacity_bytes"] = OrNull(e.what_ifs.capacity_bytes);
+  out["what_if"] = List(e.what_ifs.rows, WhatIfJson);
+  out["paste"] = OrNull(e.what_ifs.advice.paste);
+  out["advice"] = TextOrNull(e.what_ifs.advice.sentence);
+  out["own_allocator"] = OwnJson(e.what_ifs.own);
+  out["next_step"] = TextOrNull(e.verdict.next.sentence);
+  out["next_lines"] = e.verdict.next.lines;
   out["notes"] = List(e.notes, [](const trace::Note& note) -> Json {
     return {{"name", note.name}, {"message", note.message}, {"count", note.count}};
   });

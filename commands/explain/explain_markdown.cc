@@ -44,20 +44,20 @@ void AppendFence(absl::string_view language, const std::vector<std::string>& lin
 }
 
 void AppendVerdict(const answers::Explanation& e, std::string& out) {
-  absl::StrAppend(&out, "### ", MarkdownText(e.headline), "\n\n");
-  const std::string verdict = analyses::VerdictWords(e.verdict);
-  absl::StrAppend(&out, "**Verdict: ", MarkdownText(verdict), e.verdict_certain ? "**" : "** (not certain)", "\n");
-  for (const std::string& sentence : e.evidence) absl::StrAppend(&out, "- ", MarkdownText(sentence), "\n");
+  absl::StrAppend(&out, "### ", MarkdownText(e.verdict.headline), "\n\n");
+  const std::string verdict = analyses::VerdictWords(e.verdict.kind);
+  absl::StrAppend(&out, "**Verdict: ", MarkdownText(verdict), e.verdict.is_certain ? "**" : "** (not certain)", "\n");
+  for (const std::string& sentence : e.verdict.evidence) absl::StrAppend(&out, "- ", MarkdownText(sentence), "\n");
 }
 
 void AppendRaised(const answers::Explanation& e, std::string& out) {
-  if (!e.raised_at.has_value()) return;
-  absl::StrAppend(&out, "\n**Raised at** ", MarkdownText(absl::StrJoin(e.raised_at->path, " > ")), "\n");
-  if (!e.raised_at->code.empty()) AppendFence("python", {e.raised_at->code}, out);
+  if (!e.failure.raised_at.has_value()) return;
+  absl::StrAppend(&out, "\n**Raised at** ", MarkdownText(absl::StrJoin(e.failure.raised_at->path, " > ")), "\n");
+  if (!e.failure.raised_at->code.empty()) AppendFence("python", {e.failure.raised_at->code}, out);
 }
 
 void AppendWhere(const answers::Explanation& e, std::string& out) {
-  const answers::OomAccounting& a = e.accounting;
+  const answers::OomAccounting& a = e.memory.accounting;
   std::vector<Cells> rows;
   const auto add = [&rows](absl::string_view name, const std::optional<std::uint64_t>& bytes) {
     if (bytes.value_or(0) > 0) rows.push_back({std::string(name), FormatBytes(*bytes)});
@@ -75,13 +75,13 @@ void AppendWhere(const answers::Explanation& e, std::string& out) {
   add("outside PyTorch's allocator", a.outside_bytes);
   add("free on the device", a.free_bytes);
   add("= the device", a.total_bytes);
-  AppendTable("Where the memory went", absl::StrCat(" (at ", MarkdownText(e.moment), ")"), {"part", "bytes"},
+  AppendTable("Where the memory went", absl::StrCat(" (at ", MarkdownText(e.memory.moment), ")"), {"part", "bytes"},
               {"---", "---:"}, rows, out);
 }
 
 void AppendWhy(const answers::Explanation& e, std::string& out) {
   std::vector<Cells> rows;
-  for (const answers::ExplainedCause& cause : e.causes) {
+  for (const answers::ExplainedCause& cause : e.why.causes) {
     if (cause.finding.finding != analyses::Finding::kFound || rows.size() == kMostMarkdownCauses) break;
     rows.push_back({FormatBytes(cause.finding.bytes), std::string(analyses::ConfidenceName(cause.finding.confidence)),
                     MarkdownText(absl::StrCat(analyses::CauseSentence(cause.finding.kind), ": ",
@@ -92,7 +92,7 @@ void AppendWhy(const answers::Explanation& e, std::string& out) {
 
 void AppendHolders(const answers::Explanation& e, std::string& out) {
   std::vector<Cells> rows;
-  for (const analyses::LabelledStack& stack : e.stacks) {
+  for (const analyses::LabelledStack& stack : e.memory.holders.stacks) {
     rows.push_back({FormatBytes(stack.bytes), FormatCount(stack.blocks), MarkdownText(stack.label)});
   }
   AppendTable("Who holds it", "", {"bytes", "blocks", "line"}, {"---:", "---:", "---"}, rows, out);
@@ -100,7 +100,7 @@ void AppendHolders(const answers::Explanation& e, std::string& out) {
 
 void AppendSettings(const answers::Explanation& e, std::string& out) {
   std::vector<Cells> rows;
-  for (const remedies::WhatIfRow& row : e.what_if) {
+  for (const remedies::WhatIfRow& row : e.what_ifs.rows) {
     const std::string conf =
         absl::StrCat(row.conf.empty() ? "default" : row.conf, row.is_baseline ? " (recorded)" : "");
     const std::string outcome = !row.feasible.has_value() ? ""
@@ -111,16 +111,16 @@ void AppendSettings(const answers::Explanation& e, std::string& out) {
   }
   AppendTable("What would have helped", "", {"settings", "peak", "driver calls", ""}, {"---", "---:", "---:", "---"},
               rows, out);
-  if (!e.advice.sentence.empty()) absl::StrAppend(&out, "\n", MarkdownText(e.advice.sentence), "\n");
-  if (e.advice.paste.has_value()) AppendFence("bash", {*e.advice.paste}, out);
-  if (!e.own.has_value() || e.own->sentence.empty()) return;
-  absl::StrAppend(&out, "\n", MarkdownText(e.own->sentence), "\n");
-  if (e.own->run.has_value()) AppendFence("bash", {*e.own->run}, out);
+  if (!e.what_ifs.advice.sentence.empty()) absl::StrAppend(&out, "\n", MarkdownText(e.what_ifs.advice.sentence), "\n");
+  if (e.what_ifs.advice.paste.has_value()) AppendFence("bash", {*e.what_ifs.advice.paste}, out);
+  if (!e.what_ifs.own.has_value() || e.what_ifs.own->sentence.empty()) return;
+  absl::StrAppend(&out, "\n", MarkdownText(e.what_ifs.own->sentence), "\n");
+  if (e.what_ifs.own->run.has_value()) AppendFence("bash", {*e.what_ifs.own->run}, out);
 }
 
 void AppendFolded(const answers::Explanation& e, std::string& out) {
   absl::StrAppend(&out, "\n<details><summary>Notes</summary>\n\n- read: ", MarkdownText(e.source), "\n");
-  if (!e.replayed_as.empty()) absl::StrAppend(&out, "- ", MarkdownText(e.replayed_as), "\n");
+  if (!e.what_ifs.replayed_as.empty()) absl::StrAppend(&out, "- ", MarkdownText(e.what_ifs.replayed_as), "\n");
   for (const trace::Note& note : e.notes) {
     absl::StrAppend(&out, "- ", MarkdownText(note.message), note.count > 1 ? absl::StrCat(" (", note.count, ")") : "",
                     "\n");
@@ -149,8 +149,9 @@ std::string ToMarkdown(const std::vector<answers::Explanation>& explanations) {
     AppendWhy(e, out);
     AppendHolders(e, out);
     AppendSettings(e, out);
-    if (!e.next_step.empty()) absl::StrAppend(&out, "\n**Next** ", MarkdownText(e.next_step), "\n");
-    AppendFence("python", e.next_lines, out);
+    if (!e.verdict.next.sentence.empty())
+      absl::StrAppend(&out, "\n**Next** ", MarkdownText(e.verdict.next.sentence), "\n");
+    AppendFence("python", e.verdict.next.lines, out);
     AppendFolded(e, out);
   }
   return out;

@@ -48,7 +48,7 @@ std::string MarkdownText(absl::string_view text);
 // The sections of an explanation's text about a failed request and about what pins segments; nothing where there is
 // nothing to say.
 //
-//   AppendFailure(explanation.failure, text);
+//   AppendFailure(explanation.failure.recorded, text);
 
 void AppendFailure(const std::optional<answers::FailureLines>& failure, std::string& out);
 void AppendPins(const answers::PinLines& pins, std::string& out);

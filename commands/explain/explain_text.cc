@@ -51,21 +51,21 @@ void AppendPart(absl::string_view name, const std::optional<std::uint64_t>& byte
 }
 
 std::string PinRemark(const answers::Explanation& e) {
-  if (!e.stranded_segments.has_value() || *e.stranded_segments == 0) return "";
-  return absl::StrCat("in ", FormatCount(*e.stranded_segments), " segments, behind ", FormatCount(*e.pinning_blocks),
-                      " blocks in use");
+  if (!e.memory.pins.stranded_segments.has_value() || *e.memory.pins.stranded_segments == 0) return "";
+  return absl::StrCat("in ", FormatCount(*e.memory.pins.stranded_segments), " segments, behind ",
+                      FormatCount(*e.memory.pins.pinning_blocks), " blocks in use");
 }
 
 void AppendAccounting(const answers::Explanation& e, std::string& out) {
-  const answers::OomAccounting& a = e.accounting;
-  const bool is_calls = e.at_end.has_value();
+  const answers::OomAccounting& a = e.memory.accounting;
+  const bool is_calls = e.memory.at_end.has_value();
   if (is_calls && !a.total_bytes.has_value()) return;  // it would be one part of one
   const std::optional<std::uint64_t> whole = a.total_bytes.has_value() ? a.total_bytes : a.reserved_bytes;
   if (!whole.has_value()) return;
   const bool has_parts = a.allocated_bytes.has_value() || a.stranded_bytes.has_value() || a.outside_bytes.has_value() ||
                          a.free_bytes.has_value();
   AppendSection(absl::StrCat("WHERE ", FormatBytes(*whole), a.total_bytes.has_value() ? "" : " RESERVED", " WENT"),
-                absl::StrCat("at ", e.moment), out);
+                absl::StrCat("at ", e.memory.moment), out);
   if (!has_parts) out += "  not in this message\n";
   std::uint64_t most = 0;
   for (const auto& part : {a.live_bytes.has_value() ? a.live_bytes : a.allocated_bytes, a.stranded_bytes,
@@ -94,17 +94,19 @@ void AppendAccounting(const answers::Explanation& e, std::string& out) {
   AppendPart("whole-free segments", a.whole_free_bytes, most, "cached; the allocator can return them", out);
   AppendPart("private pools' holes", a.private_pool_bytes, most, "", out);
   // The context is CUDA's unless the message says whose it is.
-  const bool is_other = e.message.has_value() && (e.message->family == "pt-xpu" || e.message->family == "pt-hip" ||
-                                                  e.message->family == "pt-npu");
+  const bool is_other =
+      e.failure.message.has_value() && (e.failure.message->family == "pt-xpu" ||
+                                        e.failure.message->family == "pt-hip" || e.failure.message->family == "pt-npu");
   AppendPart("outside", a.outside_bytes, most,
              is_other ? "context, other libraries and processes" : "CUDA context, other libraries and processes", out);
   AppendPart(a.allocated_bytes.has_value() ? "others in use" : "in use", used, most, "by whom is not in this message",
              out);
   AppendPart("free on the device", a.free_bytes, most, "", out);
   AppendPart("outside or free", rest, most, "how much of each is not in this trace", out);
-  if (e.peak.utilisation.has_value()) {
-    out += absl::StrFormat("  utilisation %.1f %%: peak allocated %s of peak reserved %s\n", *e.peak.utilisation * 100,
-                           FormatBytes(*e.peak.allocated_bytes), FormatBytes(*e.peak.reserved_bytes));
+  if (e.memory.peak.utilisation.has_value()) {
+    out += absl::StrFormat("  utilisation %.1f %%: peak allocated %s of peak reserved %s\n",
+                           *e.memory.peak.utilisation * 100, FormatBytes(*e.memory.peak.allocated_bytes),
+                           FormatBytes(*e.memory.peak.reserved_bytes));
   }
 }
 
@@ -125,7 +127,7 @@ std::string FixRemark(const remedies::FixTest& fix) {
 std::vector<std::string> FixRemarks(const answers::Explanation& e, std::size_t shown) {
   std::vector<std::string> out;
   for (std::size_t i = 0; i < shown; ++i) {
-    std::string remark = e.causes[i].fix.has_value() ? FixRemark(*e.causes[i].fix) : "";
+    std::string remark = e.why.causes[i].fix.has_value() ? FixRemark(*e.why.causes[i].fix) : "";
     const bool is_told = std::find(out.begin(), out.end(), remark) != out.end();
     out.push_back(is_told ? "" : std::move(remark));
   }
@@ -134,9 +136,9 @@ std::vector<std::string> FixRemarks(const answers::Explanation& e, std::size_t s
 
 // The one with most bytes.
 void AppendProgramRemedy(const answers::Explanation& e, std::string& out) {
-  if (e.program_remedies.empty()) return;
-  const remedies::ProgramRemedy& remedy = e.program_remedies.front();
-  const std::size_t more = e.program_remedies.size() - 1;
+  if (e.why.remedies.empty()) return;
+  const remedies::ProgramRemedy& remedy = e.why.remedies.front();
+  const std::size_t more = e.why.remedies.size() - 1;
   AppendSection("IN THE PROGRAM",
                 absl::StrCat("against ", analyses::CauseName(remedy.cause),
                              more == 0 ? "" : absl::StrCat("; --json has ", more, " more")),
@@ -151,7 +153,7 @@ void AppendProgramRemedy(const answers::Explanation& e, std::string& out) {
 // A line for each cause. The lines that are left on the screen take the first fix, what speaks for each, other fixes.
 void AppendCauses(const answers::Explanation& e, std::size_t lines_left, std::string& out) {
   std::size_t found = 0;
-  for (const answers::ExplainedCause& cause : e.causes) found += cause.finding.finding == analyses::Finding::kFound;
+  for (const answers::ExplainedCause& cause : e.why.causes) found += cause.finding.finding == analyses::Finding::kFound;
   if (found == 0) return;
   const std::size_t shown = std::min(found, kMostCauses);
   AppendSection("WHY",
@@ -163,11 +165,11 @@ void AppendCauses(const answers::Explanation& e, std::size_t lines_left, std::st
   std::vector<std::string> evidence;
   if (!fixes.front().empty()) lines_left -= std::min<std::size_t>(lines_left, 1);
   for (std::size_t i = 0; i < shown; ++i) {
-    evidence.push_back(lines_left == 0 ? "" : e.causes[i].finding.evidence.front());
+    evidence.push_back(lines_left == 0 ? "" : e.why.causes[i].finding.evidence.front());
     lines_left -= std::min<std::size_t>(lines_left, 1);
   }
   // A change of the program that follows says more than all but the first fix.
-  if (e.failure.has_value() && !e.program_remedies.empty()) lines_left = 0;
+  if (e.failure.recorded.has_value() && !e.why.remedies.empty()) lines_left = 0;
   for (std::size_t i = 1; i < shown; ++i) {
     if (lines_left == 0) fixes[i].clear();
     lines_left -= fixes[i].empty() ? 0 : 1;
@@ -176,7 +178,7 @@ void AppendCauses(const answers::Explanation& e, std::size_t lines_left, std::st
     absl::StrAppend(&out, std::string(kCauseIndent, ' '), ShortenedSentence(Printable(text), kRemarkWidth), "\n");
   };
   for (std::size_t i = 0; i < shown; ++i) {
-    const analyses::CauseFinding& finding = e.causes[i].finding;
+    const analyses::CauseFinding& finding = e.why.causes[i].finding;
     out += absl::StrFormat("  %11s  %-8s  %s%s\n", FormatBytes(finding.bytes),
                            analyses::ConfidenceName(finding.confidence), analyses::CauseSentence(finding.kind),
                            finding.is_footnote ? " (lets this request pass)" : "");
@@ -194,43 +196,43 @@ void AppendLines(const std::vector<analyses::LabelledStack>& lines, std::string&
 
 // The path in lines of the report's width, each part whole.
 void AppendRaisedAt(const answers::Explanation& e, std::string& out) {
-  if (!e.raised_at.has_value()) return;
+  if (!e.failure.raised_at.has_value()) return;
   AppendSection("WHERE IN THE PROGRAM", "the traceback: the program's own lines, outermost first", out);
   out += "  ";
-  AppendWrapped(absl::StrJoin(e.raised_at->path, " > "), 2, out);
-  if (!e.raised_at->code.empty()) absl::StrAppend(&out, "    ", Printable(e.raised_at->code), "\n");
+  AppendWrapped(absl::StrJoin(e.failure.raised_at->path, " > "), 2, out);
+  if (!e.failure.raised_at->code.empty()) absl::StrAppend(&out, "    ", Printable(e.failure.raised_at->code), "\n");
 }
 
 void AppendStacks(const answers::Explanation& e, std::string& out) {
-  if (e.stacks.empty()) return;
-  const std::string of_calls = absl::StrCat("live allocations by the native line that made them, at ", e.moment);
-  AppendSection("WHO HOLDS IT",
-                e.at_end.has_value() ? of_calls : "live blocks by the line that allocated them, at the same moment",
-                out);
-  AppendLines(e.stacks, out);
+  if (e.memory.holders.stacks.empty()) return;
+  const std::string of_calls = absl::StrCat("live allocations by the native line that made them, at ", e.memory.moment);
+  AppendSection(
+      "WHO HOLDS IT",
+      e.memory.at_end.has_value() ? of_calls : "live blocks by the line that allocated them, at the same moment", out);
+  AppendLines(e.memory.holders.stacks, out);
 }
 
 void AppendAtEnd(const answers::Explanation& e, std::string& out) {
-  if (!e.at_end.has_value() || e.at_end->blocks == 0) return;
+  if (!e.memory.at_end.has_value() || e.memory.at_end->blocks == 0) return;
   AppendSection("NOT FREED",
-                absl::StrCat(FormatBytes(e.at_end->bytes), " in ", FormatCount(e.at_end->blocks),
-                             e.at_end->blocks == 1 ? " allocation" : " allocations", " when the trace ends"),
+                absl::StrCat(FormatBytes(e.memory.at_end->bytes), " in ", FormatCount(e.memory.at_end->blocks),
+                             e.memory.at_end->blocks == 1 ? " allocation" : " allocations", " when the trace ends"),
                 out);
-  AppendLines(e.at_end->lines, out);
+  AppendLines(e.memory.at_end->lines, out);
 }
 
 void AppendLabels(const answers::Explanation& e, std::string& out) {
-  if (e.labels.empty()) return;
+  if (e.memory.holders.labels.empty()) return;
   AppendSection("BY METADATA", "live blocks by the texts that the program put on them, at the same moment", out);
-  for (const answers::LabelLine& row : e.labels) {
+  for (const answers::LabelLine& row : e.memory.holders.labels) {
     out += absl::StrFormat("  %11s  in %6s blocks  %s (%s)\n", FormatBytes(row.bytes), FormatCount(row.blocks),
                            Shortened(Printable(row.label), kLabelWidth - 13), answers::LabelKindName(row.kind));
   }
 }
 
 void AppendHost(const answers::Explanation& e, std::string& out) {
-  if (!e.host.has_value()) return;
-  const answers::HostFigures& host = *e.host;
+  if (!e.memory.host.has_value()) return;
+  const answers::HostFigures& host = *e.memory.host;
   const auto peak = [](const std::optional<std::uint64_t>& bytes) {
     return bytes.has_value() ? FormatBytes(*bytes) : std::string("not known");
   };
@@ -241,18 +243,18 @@ void AppendHost(const answers::Explanation& e, std::string& out) {
 }
 
 void AppendSizes(const answers::Explanation& e, std::string& out) {
-  if (e.sizes.empty()) return;
+  if (e.memory.holders.sizes.empty()) return;
   AppendSection("WHO HOLDS IT", "live blocks by size and stream, at the same moment: nothing in the input names them",
                 out);
-  for (const analyses::LiveSize& row : e.sizes) {
+  for (const analyses::LiveSize& row : e.memory.holders.sizes) {
     out += absl::StrFormat("  %11s  in %6s blocks  of %s, stream %d\n", FormatBytes(row.bytes), FormatCount(row.blocks),
                            FormatBytes(row.block_bytes), Handle(row.stream));
   }
 }
 
 std::string ReplayRemark(const answers::Explanation& e) {
-  if (!e.fidelity.has_value()) return "each row replayed from an empty allocator";
-  const replay::Fidelity& f = *e.fidelity;
+  if (!e.what_ifs.fidelity.has_value()) return "each row replayed from an empty allocator";
+  const replay::Fidelity& f = *e.what_ifs.fidelity;
   const double share = f.total == 0 ? 100.0 : 100.0 * static_cast<double>(f.matched) / static_cast<double>(f.total);
   return absl::StrFormat("each row replayed from an empty allocator; baseline fidelity %.2f %%: %s of %s addresses",
                          share, FormatCount(f.matched), FormatCount(f.total));
@@ -277,23 +279,26 @@ std::string WhatIfLine(const remedies::WhatIfRow& row, const std::string& name) 
 }
 
 void AppendWhatIf(const answers::Explanation& e, std::string& out) {
-  if (e.what_if.empty() && e.advice.sentence.empty()) return;
-  AppendSection("WHAT WOULD HAVE HELPED", e.what_if.empty() ? "" : ReplayRemark(e), out);
-  for (const remedies::WhatIfRow& row : e.what_if) {
+  if (e.what_ifs.rows.empty() && e.what_ifs.advice.sentence.empty()) return;
+  AppendSection("WHAT WOULD HAVE HELPED", e.what_ifs.rows.empty() ? "" : ReplayRemark(e), out);
+  for (const remedies::WhatIfRow& row : e.what_ifs.rows) {
     std::string line = WhatIfLine(row, row.conf.empty() ? "default" : row.conf);
     if (row.is_baseline) absl::StrAppend(&line, "   <- as recorded");
     absl::StrAppend(&out, line, "\n");
   }
-  if (e.own.has_value()) {
-    absl::StrAppend(&out, WhatIfLine(e.own->row, absl::StrCat(e.own->row.conf, ", Ashlar's own")), "\n");
+  if (e.what_ifs.own.has_value()) {
+    absl::StrAppend(&out, WhatIfLine(e.what_ifs.own->row, absl::StrCat(e.what_ifs.own->row.conf, ", Ashlar's own")),
+                    "\n");
   }
-  for (const std::string& sentence : {e.advice.sentence, e.own.has_value() ? e.own->sentence : ""}) {
+  for (const std::string& sentence :
+       {e.what_ifs.advice.sentence, e.what_ifs.own.has_value() ? e.what_ifs.own->sentence : ""}) {
     if (sentence.empty()) continue;
     out += "  ";
     AppendWrapped(sentence, 2, out);
   }
-  if (e.own.has_value() && e.own->run.has_value()) absl::StrAppend(&out, "\nRUN    ", *e.own->run, "\n");
-  if (e.advice.paste.has_value()) absl::StrAppend(&out, "\nPASTE  ", *e.advice.paste, "\n");
+  if (e.what_ifs.own.has_value() && e.what_ifs.own->run.has_value())
+    absl::StrAppend(&out, "\nRUN    ", *e.what_ifs.own->run, "\n");
+  if (e.what_ifs.advice.paste.has_value()) absl::StrAppend(&out, "\nPASTE  ", *e.what_ifs.advice.paste, "\n");
 }
 
 void AppendNotes(const answers::Explanation& e, std::string& out) {
@@ -303,11 +308,12 @@ void AppendNotes(const answers::Explanation& e, std::string& out) {
     AppendWrapped(text, 4, out);
   };
   add(absl::StrCat("read: ", e.source));
-  if (!e.replayed_as.empty()) add(e.replayed_as);
-  if (e.fidelity.has_value() && !e.fidelity->IsExact()) {
-    add(absl::StrCat("the replay of the recorded settings is not exact (segments ", e.fidelity->segments_matched,
-                     " of ", e.fidelity->segments_total, ", final state ",
-                     e.fidelity->final_state_matches ? "equal" : e.fidelity->final_state_difference,
+  if (!e.what_ifs.replayed_as.empty()) add(e.what_ifs.replayed_as);
+  if (e.what_ifs.fidelity.has_value() && !e.what_ifs.fidelity->IsExact()) {
+    add(absl::StrCat("the replay of the recorded settings is not exact (segments ",
+                     e.what_ifs.fidelity->segments_matched, " of ", e.what_ifs.fidelity->segments_total,
+                     ", final state ",
+                     e.what_ifs.fidelity->final_state_matches ? "equal" : e.what_ifs.fidelity->final_state_difference,
                      "): take what-ifs with care"));
   }
   for (const trace::Note& note : e.notes) {
@@ -323,15 +329,15 @@ std::string AfterCauses(const answers::Explanation& e) {
   AppendHost(e, out);
   AppendAtEnd(e, out);
   AppendSizes(e, out);
-  AppendFailure(e.failure, out);
-  AppendPins(e.pins, out);
+  AppendFailure(e.failure.recorded, out);
+  AppendPins(e.memory.pins, out);
   AppendProgram(e.program, out);
   AppendWhatIf(e, out);
-  if (!e.next_step.empty()) {
+  if (!e.verdict.next.sentence.empty()) {
     AppendSection("NEXT", "", out);
     out += "  ";
-    AppendWrapped(e.next_step, 2, out);
-    for (const std::string& line : e.next_lines) absl::StrAppend(&out, "    ", line, "\n");
+    AppendWrapped(e.verdict.next.sentence, 2, out);
+    for (const std::string& line : e.verdict.next.lines) absl::StrAppend(&out, "    ", line, "\n");
   }
   AppendNotes(e, out);
   return out;
@@ -340,19 +346,19 @@ std::string AfterCauses(const answers::Explanation& e) {
 }  // namespace
 
 std::string ToText(const answers::Explanation& e) {
-  std::string out = absl::StrCat(Printable(e.headline), "\n");
-  const std::string verdict = analyses::VerdictWords(e.verdict);
+  std::string out = absl::StrCat(Printable(e.verdict.headline), "\n");
+  const std::string verdict = analyses::VerdictWords(e.verdict.kind);
   absl::StrAppend(&out, "VERDICT        ");
   bool is_first = true;
-  for (std::string sentence : e.evidence) {
+  for (std::string sentence : e.verdict.evidence) {
     if (is_first && !absl::StartsWithIgnoreCase(sentence, verdict)) sentence = absl::StrCat(verdict, ": ", sentence);
     if (is_first) sentence[0] = absl::ascii_tolower(static_cast<unsigned char>(sentence[0]));
     if (!is_first) out += std::string(15, ' ');
     AppendWrapped(sentence, 15, out);
     is_first = false;
   }
-  if (e.evidence.empty()) absl::StrAppend(&out, verdict, "\n");
-  if (!e.verdict_certain) out += std::string(15, ' ') + "not certain: see the notes\n";
+  if (e.verdict.evidence.empty()) absl::StrAppend(&out, verdict, "\n");
+  if (!e.verdict.is_certain) out += std::string(15, ' ') + "not certain: see the notes\n";
   AppendRaisedAt(e, out);
   AppendAccounting(e, out);
   const std::string rest = AfterCauses(e);
@@ -544,8 +550,8 @@ void AppendProgram(const answers::ProgramView& view, std::string& out) {
 namespace {
 
 std::vector<std::string> LinesToPaste(const answers::Explanation& explanation) {
-  std::vector<std::string> out = explanation.next_lines;
-  for (const remedies::ProgramRemedy& remedy : explanation.program_remedies) {
+  std::vector<std::string> out = explanation.verdict.next.lines;
+  for (const remedies::ProgramRemedy& remedy : explanation.why.remedies) {
     for (const std::string& line : remedy.python) out.push_back(std::string(absl::StripLeadingAsciiWhitespace(line)));
   }
   return out;
@@ -554,14 +560,17 @@ std::vector<std::string> LinesToPaste(const answers::Explanation& explanation) {
 // What happened first, where and how often, before the failures of a text one by one.
 std::string FailuresOfText(const std::vector<answers::Explanation>& all) {
   constexpr std::size_t kMostListed = 16;
-  const bool is_messages = std::all_of(all.begin(), all.end(), [](const auto& e) { return e.message.has_value(); });
+  const bool is_messages =
+      std::all_of(all.begin(), all.end(), [](const auto& e) { return e.failure.message.has_value(); });
   if (all.size() < 2 || !is_messages) return "";
   std::string out = absl::StrCat(FormatCount(all.size()), " FAILURES IN THIS TEXT, in their order\n");
   for (std::size_t i = 0; i < std::min(all.size(), kMostListed); ++i) {
     const answers::Explanation& e = all[i];
-    absl::StrAppend(&out, "  ", i + 1, "  ", Printable(e.headline), "; ", analyses::VerdictWords(e.verdict),
-                    e.raised_at.has_value() ? absl::StrCat("; at ", Printable(e.raised_at->line)) : "",
-                    e.message->told > 1 ? absl::StrCat("; told ", FormatCount(e.message->told), " times") : "", "\n");
+    absl::StrAppend(
+        &out, "  ", i + 1, "  ", Printable(e.verdict.headline), "; ", analyses::VerdictWords(e.verdict.kind),
+        e.failure.raised_at.has_value() ? absl::StrCat("; at ", Printable(e.failure.raised_at->line)) : "",
+        e.failure.message->told > 1 ? absl::StrCat("; told ", FormatCount(e.failure.message->told), " times") : "",
+        "\n");
   }
   if (all.size() > kMostListed) absl::StrAppend(&out, "  and ", FormatCount(all.size() - kMostListed), " more\n");
   return out;

@@ -55,10 +55,6 @@ std::optional<RecordedFailure> FailureOf(const OomMessage& message, const trace:
   return std::nullopt;
 }
 
-void Note(std::string name, std::string text, Explanation& out) {
-  out.notes.push_back({std::move(name), std::move(text), 1});
-}
-
 // What the message says of the device, where the command line does not.
 ExplainOptions WithMessage(const OomMessage& message, int device, ExplainOptions options) {
   options.replay.device = device;
@@ -76,10 +72,9 @@ ExplainOptions WithMessage(const OomMessage& message, int device, ExplainOptions
   return options;
 }
 
-// The lines of the message that no snapshot has.
-void AddFromMessage(const std::string& name, const OomMessage& message, Explanation& out) {
-  absl::StrAppend(&out.source, "; the message of this failure (", message.family, ") in ", name);
-  out.raised_at = RaisedAtOf(message);
+// What the message tells that no snapshot has.
+std::vector<trace::Note> NotesOnMessage(const OomMessage& message, const OomAccounting& accounting) {
+  std::vector<trace::Note> out;
   std::string told;
   const auto tell = [&told](auto&&... parts) { absl::StrAppend(&told, told.empty() ? "" : "; ", parts...); };
   if (message.total.has_value()) tell("the device has ", message.total->InWords());
@@ -90,15 +85,25 @@ void AddFromMessage(const std::string& name, const OomMessage& message, Explanat
         process.is_this_process ? "this process" : absl::StrCat("process ", process.pid.value_or(0));
     tell(who, " has ", process.used->InWords(), " in use");
   }
-  if (!told.empty()) Note("told_by_message", absl::StrCat("from the message: ", told), out);
+  if (!told.empty()) out.push_back({"told_by_message", absl::StrCat("from the message: ", told), 1});
   for (const readers::ProcessUse& process : message.processes) {
-    const std::uint64_t reserved = out.accounting.reserved_bytes.value_or(0);
+    const std::uint64_t reserved = accounting.reserved_bytes.value_or(0);
     if (!process.is_this_process || !process.used.has_value() || process.used->low_bytes < reserved) continue;
-    Note("non_pytorch_memory",
-         absl::StrCat("this process holds ", FormatBytes(process.used->MiddleBytes() - reserved),
-                      " that PyTorch's allocator did not hand out: the CUDA context and other libraries"),
-         out);
+    out.push_back({"non_pytorch_memory",
+                   absl::StrCat("this process holds ", FormatBytes(process.used->MiddleBytes() - reserved),
+                                " that PyTorch's allocator did not hand out: the CUDA context and other libraries"),
+                   1});
   }
+  return out;
+}
+
+Explanation Joined(Explanation of_snapshot, const std::string& name, const OomMessage& message) {
+  absl::StrAppend(&of_snapshot.source, "; the message of this failure (", message.family, ") in ", name);
+  of_snapshot.failure.raised_at = RaisedAtOf(message);
+  for (trace::Note& note : NotesOnMessage(message, of_snapshot.memory.accounting)) {
+    of_snapshot.notes.push_back(std::move(note));
+  }
+  return of_snapshot;
 }
 
 std::string Differs(const OomMessage& message, const trace::Snapshot& snapshot, std::optional<int> device) {
@@ -155,18 +160,19 @@ class Together {
         const std::optional<RecordedFailure> failure = FailureOf(message, *snapshot, device);
         if (!failure.has_value()) continue;
         TakeOut(*snapshot, failure->device, left_[i]);
-        return Joined(input, inputs_[i].name, message, *failure);
+        return ExplainJoined(input, inputs_[i].name, message, *failure);
       }
     }
     absl::StatusOr<std::vector<Explanation>> alone = Explain(input.input, options_);
-    if (alone.ok()) NoteStrangers(*snapshot, alone->front());
+    if (!alone.ok()) return alone;
+    for (trace::Note& note : NotesOnStrangers(*snapshot)) alone->front().notes.push_back(std::move(note));
     return alone;
   }
 
-  absl::StatusOr<std::vector<Explanation>> Joined(const NamedInput& input, const std::string& name,
-                                                  const OomMessage& message, const RecordedFailure& failure) {
+  absl::StatusOr<std::vector<Explanation>> ExplainJoined(const NamedInput& input, const std::string& name,
+                                                         const OomMessage& message, const RecordedFailure& failure) {
     absl::StatusOr<std::vector<Explanation>> out = Explain(input.input, WithMessage(message, failure.device, options_));
-    if (out.ok()) AddFromMessage(name, message, out->front());
+    if (out.ok()) out->front() = Joined(std::move(out->front()), name, message);
     return out;
   }
 
@@ -178,14 +184,16 @@ class Together {
     messages.erase(std::remove_if(messages.begin(), messages.end(), is_answered), messages.end());
   }
 
-  void NoteStrangers(const trace::Snapshot& snapshot, Explanation& out) const {
+  std::vector<trace::Note> NotesOnStrangers(const trace::Snapshot& snapshot) const {
+    std::vector<trace::Note> out;
     for (std::size_t i = 0; i < left_.size(); ++i) {
       if (left_[i].empty()) continue;
-      Note("another_failure",
-           absl::StrCat("no message in ", inputs_[i].name,
-                        " is of this snapshot's failure: ", Differs(left_[i].back(), snapshot, options_.replay.device)),
-           out);
+      out.push_back({"another_failure",
+                     absl::StrCat("no message in ", inputs_[i].name, " is of this snapshot's failure: ",
+                                  Differs(left_[i].back(), snapshot, options_.replay.device)),
+                     1});
     }
+    return out;
   }
 
   const std::vector<NamedInput>& inputs_;

@@ -8,6 +8,9 @@
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
 #include "allocator/core/oom_report.h"
+#include "allocator/policy/size_rule.h"
+#include "analyzer/analyses/state/state_accounting.h"
+#include "commands/explain/failure.h"
 
 namespace ashlar::answers {
 namespace {
@@ -26,47 +29,93 @@ constexpr char kRaiseTheLimit[] =
     "raise the limit that stopped it: torch.cuda.set_per_process_memory_fraction(1.0), or per_process_memory_fraction "
     "in the settings; no setting here is known to carry the run through under it";
 
-bool IsFailure(OomVerdict verdict) { return verdict != OomVerdict::kHealthy && verdict != OomVerdict::kUnknown; }
-
-// The first verdict's figures stay as a second sentence, without its name.
-void Overrule(OomVerdict verdict, std::string sentence, Explanation& out) {
-  out.verdict = verdict;
-  std::vector<std::string> evidence = {std::move(sentence)};
-  if (out.headroom.has_value()) {
-    const std::int64_t headroom = out.headroom->value_bytes;
-    evidence.push_back(
-        absl::StrCat("without any holes this one request ", headroom >= 0 ? "would fit with " : "would be short by ",
-                     FormatSignedBytes(headroom >= 0 ? headroom : -headroom), headroom >= 0 ? " to spare" : ""));
+OomVerdict VerdictOf(core::OomKind kind) {
+  switch (kind) {
+    case core::OomKind::kCapacity:
+      return OomVerdict::kCapacity;
+    case core::OomKind::kNearlyFull:
+      return OomVerdict::kNearlyFull;
+    case core::OomKind::kFragmentation:
+      return OomVerdict::kFragmentation;
+    case core::OomKind::kOutside:
+      return OomVerdict::kOutside;
+    case core::OomKind::kLimit:
+      return OomVerdict::kLimit;
   }
-  out.evidence = std::move(evidence);
+  return OomVerdict::kUnknown;
 }
 
-void Withhold(std::string sentence, Explanation& out) {
-  out.advice.paste.reset();
-  out.own.reset();
-  out.advice.sentence = std::move(sentence);
+Verdict OfFailure(const analyses::CauseHistory& history, const OomAccounting& accounting) {
+  const trace::Event& event = history.timeline->events()[static_cast<std::size_t>(history.moment)];
+  const std::uint64_t rounded = event.size_bytes;
+  const std::uint64_t largest =
+      analyses::LargestFreeBytes(history.state, event.stream, policy::IsSmall(rounded), event.pool.value_or(PoolId{}));
+  const core::OomFigures figures = FiguresOfFailure(history, accounting);
+  const core::OomJudgement judgement = core::JudgeOom(figures);
+  return {.headline = absl::StrCat("OUT OF MEMORY  device ", history.timeline->device(), ", event ",
+                                   FormatCount(history.moment), ": ", FormatBytes(rounded),
+                                   " requested, the largest free block it could use is ", FormatBytes(largest)),
+          .kind = VerdictOf(judgement.kind),
+          .evidence = core::OomSentences(judgement, figures)};
 }
 
-std::uint64_t LiveBytes(const Explanation& e) {
-  return e.accounting.live_bytes.value_or(e.accounting.allocated_bytes.value_or(0));
+Verdict OfRun(const timeline::Timeline& timeline) {
+  if (!timeline.HasAllocations()) {
+    return {.headline = absl::StrCat("NO ALLOCATIONS RECORDED  device ", timeline.device(), ": the file has a state, ",
+                                     "not how it came about"),
+            .evidence = {"unknown: whether a request failed is not in this trace"}};
+  }
+  return {.headline = absl::StrCat("NO FAILURE  device ", timeline.device(), ": no request ran out of memory in ",
+                                   FormatCount(static_cast<std::uint64_t>(timeline.event_count())), " events"),
+          .kind = OomVerdict::kHealthy,
+          .evidence = {absl::StrCat("healthy: peak allocated ", FormatBytes(timeline.allocated_peak().bytes), " of ",
+                                    FormatBytes(timeline.reserved_peak().bytes), " peak reserved")}};
+}
+
+}  // namespace
+
+Verdict FirstVerdict(const analyses::CauseHistory& history, const OomAccounting& accounting) {
+  return HasFailure(history) ? OfFailure(history, accounting) : OfRun(*history.timeline);
+}
+
+namespace {
+
+// --- what the rules ask ---
+
+bool IsKind(const VerdictCase& of, std::initializer_list<OomVerdict> kinds) {
+  return std::find(kinds.begin(), kinds.end(), of.first.kind) != kinds.end();
+}
+
+std::uint64_t LiveBytes(const VerdictCase& of) {
+  return of.accounting.live_bytes.value_or(of.accounting.allocated_bytes.value_or(0));
 }
 
 // In the cache and in use by nobody.
-std::uint64_t HoleBytes(const Explanation& e) {
-  const std::uint64_t reserved = e.accounting.reserved_bytes.value_or(0);
-  return reserved - std::min(reserved, e.accounting.allocated_bytes.value_or(reserved));
+std::uint64_t HoleBytes(const VerdictCase& of) {
+  const std::uint64_t reserved = of.accounting.reserved_bytes.value_or(0);
+  return reserved - std::min(reserved, of.accounting.allocated_bytes.value_or(reserved));
 }
 
-bool IsLeak(const GrowingBytes& growing, const Explanation& e) {
-  if (growing.bytes == 0 || growing.bytes_per_step == 0) return false;
+// To the end of the projected steps, with nothing left behind: what piled up has an end.
+bool DoesGrowthEnd(const VerdictCase& of) {
+  const std::vector<WhatIfRow>& rows = of.what_ifs.rows;
+  return std::any_of(rows.begin(), rows.end(), [](const WhatIfRow& row) {
+    return row.is_cut_off && row.CarriesThrough() && row.projected->growth_bytes_per_step == 0;
+  });
+}
+
+bool IsLeak(const VerdictCase& of) {
+  if (!of.growing.has_value() || of.growing->bytes == 0 || of.growing->bytes_per_step == 0) return false;
   const double share =
-      static_cast<double>(growing.bytes) / static_cast<double>(std::max<std::uint64_t>(LiveBytes(e), 1));
-  return share >= kLeastLeakShare || (share >= kLeastShareBesideHoles && growing.bytes > HoleBytes(e));
+      static_cast<double>(of.growing->bytes) / static_cast<double>(std::max<std::uint64_t>(LiveBytes(of), 1));
+  const bool is_much =
+      share >= kLeastLeakShare || (share >= kLeastShareBesideHoles && of.growing->bytes > HoleBytes(of));
+  return is_much && !DoesGrowthEnd(of);
 }
 
-const WhatIfRow* LowestThatGetsPast(const Explanation& e) {
+const WhatIfRow* LowestThatGetsPast(const VerdictCase& of) {
   const WhatIfRow* out = nullptr;
-  for (const WhatIfRow& row : e.what_if) {
+  for (const WhatIfRow& row : of.what_ifs.rows) {
     if (!row.is_baseline && row.ServesAllRecorded() &&
         (out == nullptr || row.peak_reserved_bytes < out->peak_reserved_bytes))
       out = &row;
@@ -74,63 +123,28 @@ const WhatIfRow* LowestThatGetsPast(const Explanation& e) {
   return out;
 }
 
+bool GetsPast(const WhatIfRow& row) { return row.is_cut_off && row.ServesAllRecorded(); }
+
 // A row of the table, or our own allocator's, that gets past the request, whatever comes after it.
-bool DoesAnyGetPast(const Explanation& e) {
-  const auto gets_past = [](const WhatIfRow& row) { return row.is_cut_off && row.ServesAllRecorded(); };
-  return std::any_of(e.what_if.begin(), e.what_if.end(), gets_past) || (e.own.has_value() && gets_past(e.own->row));
+bool DoesAnyGetPast(const WhatIfs& what_ifs) {
+  return std::any_of(what_ifs.rows.begin(), what_ifs.rows.end(), GetsPast) ||
+         (what_ifs.own.has_value() && GetsPast(what_ifs.own->row));
 }
 
-// The first verdict's claims are of the failed request alone.
-void TakeBackClaims(Explanation& e) {
-  for (std::string& sentence : e.evidence) {
-    absl::string_view rest = sentence;
-    for (const char* const claim : {core::kNoSettingHelps, core::kNonePacksAsWell}) {
-      if (absl::ConsumeSuffix(&rest, claim)) sentence = std::string(rest);
-    }
-  }
+bool HasBaselineThatFits(const VerdictCase& of) {
+  return std::any_of(of.what_ifs.rows.begin(), of.what_ifs.rows.end(),
+                     [](const WhatIfRow& row) { return row.is_baseline && GetsPast(row); });
 }
 
-// To the end of the projected steps, with nothing left behind: what piled up has an end.
-bool DoesGrowthEnd(const Explanation& e) {
-  return std::any_of(e.what_if.begin(), e.what_if.end(), [](const WhatIfRow& row) {
-    return row.is_cut_off && row.CarriesThrough() && row.projected->growth_bytes_per_step == 0;
-  });
-}
+bool OwnRuns(const VerdictCase& of) { return of.what_ifs.own.has_value() && of.what_ifs.own->run.has_value(); }
 
-std::string LeakSentence(const GrowingBytes& growing) {
-  return absl::StrCat("leak: ", FormatBytes(growing.bytes), " were left behind by earlier steps, about ",
-                      FormatBytes(growing.bytes_per_step), " a step, and no allocator setting ends that");
-}
-
-std::string LeakAdvice(const GrowingBytes& growing, const Explanation& e) {
-  std::string out = "no setting cures a leak";
-  const WhatIfRow* row = LowestThatGetsPast(e);
-  if (row == nullptr) return out;
-  absl::StrAppend(&out, ": ", remedies::NameOf(row->conf), " gets past this request");
-  if (!row->projected.has_value()) return absl::StrCat(out, ", and how long it lasts is not known");
-  const remedies::ProjectedPart& next = *row->projected;
-  const std::string growth = absl::StrCat(", +", FormatBytes(growing.bytes_per_step), " a step");
-  if (next.ooms == 0) return absl::StrCat(out, "; ", FormatCount(next.requests), " requests more fit", growth);
-  return absl::StrCat(out, " and fails ",
-                      next.failed_steps_later == 0
-                          ? std::string("in the same step")
-                          : absl::StrCat("about ", FormatCount(next.failed_steps_later),
-                                         next.failed_steps_later == 1 ? " step later" : " steps later"),
-                      " (projected)", growth);
-}
-
-bool OwnRuns(const Explanation& e) { return e.own.has_value() && e.own->run.has_value(); }
-
-bool HasBaselineThatFits(const Explanation& e) {
-  return std::any_of(e.what_if.begin(), e.what_if.end(),
-                     [](const WhatIfRow& row) { return row.is_baseline && row.is_cut_off && row.ServesAllRecorded(); });
-}
+bool IsAdvised(const VerdictCase& of) { return of.what_ifs.advice.paste.has_value(); }
 
 // The row that needs least in its projected part, where every row that gets past the request fails there for want of
 // memory and not of a hole; nullptr otherwise.
-const WhatIfRow* ShortLater(const Explanation& e) {
+const WhatIfRow* ShortLater(const VerdictCase& of) {
   const WhatIfRow* out = nullptr;
-  for (const WhatIfRow& row : e.what_if) {
+  for (const WhatIfRow& row : of.what_ifs.rows) {
     if (!row.ServesAllRecorded()) continue;
     if (!row.projected.has_value() || row.projected->ooms == 0) return nullptr;
     if (row.projected->is_extrapolated) return nullptr;
@@ -140,63 +154,128 @@ const WhatIfRow* ShortLater(const Explanation& e) {
   return out;
 }
 
-// Of an optimizer in its first step: what the rest of the step will make.
-std::uint64_t BytesToCome(const Explanation& e) {
-  for (const ExplainedCause& cause : e.causes) {
-    if (cause.finding.finding == analyses::Finding::kFound && cause.finding.to_come_bytes > 0) {
-      return cause.finding.to_come_bytes;
+// --- what they say ---
+
+std::string LeakSentence(const GrowingBytes& growing) {
+  return absl::StrCat("leak: ", FormatBytes(growing.bytes), " were left behind by earlier steps, about ",
+                      FormatBytes(growing.bytes_per_step), " a step, and no allocator setting ends that");
+}
+
+std::string LeakAdvice(const VerdictCase& of) {
+  std::string out = "no setting cures a leak";
+  const WhatIfRow* row = LowestThatGetsPast(of);
+  if (row == nullptr) return out;
+  absl::StrAppend(&out, ": ", remedies::NameOf(row->conf), " gets past this request");
+  if (!row->projected.has_value()) return absl::StrCat(out, ", and how long it lasts is not known");
+  const remedies::ProjectedPart& next = *row->projected;
+  const std::string growth = absl::StrCat(", +", FormatBytes(of.growing->bytes_per_step), " a step");
+  if (next.ooms == 0) return absl::StrCat(out, "; ", FormatCount(next.requests), " requests more fit", growth);
+  return absl::StrCat(out, " and fails ",
+                      next.failed_steps_later == 0
+                          ? std::string("in the same step")
+                          : absl::StrCat("about ", FormatCount(next.failed_steps_later),
+                                         next.failed_steps_later == 1 ? " step later" : " steps later"),
+                      " (projected)", growth);
+}
+
+std::string ShortLaterSentence(const WhatIfRow& row) {
+  return absl::StrCat("capacity: what comes next needs ", FormatBytes(row.projected->needed_bytes), " of ",
+                      FormatBytes(row.projected->available_bytes),
+                      " (projected), so no allocator setting carries the run through");
+}
+
+Ruling Nothing(const VerdictCase&) { return {}; }
+
+constexpr VerdictRule kRules[] = {
+    {"no_failure", [](const VerdictCase& of) { return IsKind(of, {OomVerdict::kHealthy, OomVerdict::kUnknown}); },
+     Nothing},
+    // Each step leaves memory behind: a quarter of what is live, or a tenth and more than the holes; but not where a
+    // setting carries the run on without that.
+    {"leak", IsLeak,
+     [](const VerdictCase& of) -> Ruling { return {OomVerdict::kLeak, LeakSentence(*of.growing), LeakAdvice(of)}; }},
+    {"limit_to_raise",
+     [](const VerdictCase& of) { return IsKind(of, {OomVerdict::kLimit}) && !IsAdvised(of) && !OwnRuns(of); },
+     [](const VerdictCase&) -> Ruling { return {.withheld = kRaiseTheLimit}; }},
+    {"not_of_this_allocator",
+     [](const VerdictCase& of) { return IsKind(of, {OomVerdict::kLimit, OomVerdict::kOutside}); }, Nothing},
+    {"optimizer_state_to_come",
+     [](const VerdictCase& of) {
+       return of.headroom.has_value() && Signed(of.to_come_bytes) > std::max<std::int64_t>(of.headroom->value_bytes, 0);
+     },
+     [](const VerdictCase& of) -> Ruling {
+       return {OomVerdict::kCapacity,
+               absl::StrCat("capacity: the optimizer's first step has ", FormatBytes(of.to_come_bytes),
+                            " of its state still to make, so no allocator setting carries the run through"),
+               "no setting makes room for the optimizer's state"};
+     }},
+    // Every setting that gets past the request fails again for want of memory, holes or none.
+    {"short_later", [](const VerdictCase& of) { return ShortLater(of) != nullptr; },
+     [](const VerdictCase& of) -> Ruling { return {OomVerdict::kCapacity, ShortLaterSentence(*ShortLater(of))}; }},
+    {"not_reproduced", HasBaselineThatFits, [](const VerdictCase&) -> Ruling { return {.withheld = kNotReproduced}; }},
+    // A setting carries the run through to the end of the step.
+    {"setting_carries_through",
+     [](const VerdictCase& of) { return IsAdvised(of) && !IsKind(of, {OomVerdict::kFragmentation}); },
+     [](const VerdictCase& of) -> Ruling {
+       const WhatIfRow& row = of.what_ifs.rows[of.what_ifs.advice.choice.row];
+       return {OomVerdict::kFragmentation, absl::StrCat("fragmentation: ", remedies::NameOf(row.conf),
+                                                        " carries the run through the step that failed")};
+     }},
+    {"own_allocator_carries_through",
+     [](const VerdictCase& of) { return OwnRuns(of) && !IsKind(of, {OomVerdict::kFragmentation}); },
+     [](const VerdictCase&) -> Ruling {
+       return {OomVerdict::kFragmentation,
+               "fragmentation: Ashlar's own allocator carries the run through the step that failed"};
+     }},
+    // The request is said not to fit, and a replay found room for it.
+    {"just_gets_past",
+     [](const VerdictCase& of) {
+       return IsKind(of, {OomVerdict::kCapacity, OomVerdict::kNearlyFull}) && LowestThatGetsPast(of) != nullptr;
+     },
+     [](const VerdictCase& of) -> Ruling {
+       return {OomVerdict::kNearlyFull, absl::StrCat("nearly full: ", remedies::NameOf(LowestThatGetsPast(of)->conf),
+                                                     " just gets past this request")};
+     }},
+    {"first_stays", [](const VerdictCase&) { return true; }, Nothing},
+};
+
+// The first verdict's figures stay as a second sentence, without its name.
+std::vector<std::string> OverruledEvidence(std::string sentence, const std::optional<ByteSpan>& headroom) {
+  std::vector<std::string> out = {std::move(sentence)};
+  if (!headroom.has_value()) return out;
+  const std::int64_t bytes = headroom->value_bytes;
+  out.push_back(absl::StrCat("without any holes this one request ",
+                             bytes >= 0 ? "would fit with " : "would be short by ",
+                             FormatSignedBytes(bytes >= 0 ? bytes : -bytes), bytes >= 0 ? " to spare" : ""));
+  return out;
+}
+
+// The first verdict's claims are of the failed request alone.
+std::vector<std::string> WithoutClaims(std::vector<std::string> evidence) {
+  for (std::string& sentence : evidence) {
+    absl::string_view rest = sentence;
+    for (const char* const claim : {core::kNoSettingHelps, core::kNonePacksAsWell}) {
+      if (absl::ConsumeSuffix(&rest, claim)) sentence = std::string(rest);
     }
   }
-  return 0;
+  return evidence;
 }
 
 }  // namespace
 
-void SetLastVerdict(Explanation& e) {
-  if (!IsFailure(e.verdict)) return;
-  if (DoesAnyGetPast(e)) TakeBackClaims(e);
-  if (e.growing.has_value() && IsLeak(*e.growing, e) && !DoesGrowthEnd(e)) {
-    Overrule(OomVerdict::kLeak, LeakSentence(*e.growing), e);
-    return Withhold(LeakAdvice(*e.growing, e), e);
+absl::Span<const VerdictRule> VerdictRules() { return kRules; }
+
+LastWord LastWordOn(const VerdictCase& of) {
+  const VerdictRule& rule =
+      *std::find_if(std::begin(kRules), std::end(kRules), [&of](const VerdictRule& asked) { return asked.holds(of); });
+  Ruling ruling = rule.says(of);
+  LastWord out{rule.name, of.first, std::move(ruling.withheld)};
+  if (ruling.kind.has_value()) {
+    out.verdict.kind = *ruling.kind;
+    out.verdict.evidence = OverruledEvidence(std::move(ruling.sentence), of.headroom);
+  } else if (DoesAnyGetPast(of.what_ifs)) {
+    out.verdict.evidence = WithoutClaims(std::move(out.verdict.evidence));
   }
-  if (e.verdict == OomVerdict::kLimit && !e.advice.paste.has_value() && !OwnRuns(e)) Withhold(kRaiseTheLimit, e);
-  if (e.verdict == OomVerdict::kLimit || e.verdict == OomVerdict::kOutside) return;
-  const std::uint64_t to_come = BytesToCome(e);
-  if (e.headroom.has_value() && Signed(to_come) > std::max<std::int64_t>(e.headroom->value_bytes, 0)) {
-    Overrule(OomVerdict::kCapacity,
-             absl::StrCat("capacity: the optimizer's first step has ", FormatBytes(to_come),
-                          " of its state still to make, so no allocator setting carries the run through"),
-             e);
-    return Withhold("no setting makes room for the optimizer's state", e);
-  }
-  if (const WhatIfRow* row = ShortLater(e); row != nullptr) {
-    Overrule(OomVerdict::kCapacity,
-             absl::StrCat("capacity: what comes next needs ", FormatBytes(row->projected->needed_bytes), " of ",
-                          FormatBytes(row->projected->available_bytes),
-                          " (projected), so no allocator setting carries the run through"),
-             e);
-    return;
-  }
-  if (HasBaselineThatFits(e)) return Withhold(kNotReproduced, e);
-  if (e.advice.paste.has_value() && e.verdict != OomVerdict::kFragmentation) {
-    const WhatIfRow& row = e.what_if[e.advice.choice.row];
-    Overrule(
-        OomVerdict::kFragmentation,
-        absl::StrCat("fragmentation: ", remedies::NameOf(row.conf), " carries the run through the step that failed"),
-        e);
-    return;
-  }
-  if (OwnRuns(e) && e.verdict != OomVerdict::kFragmentation) {
-    Overrule(OomVerdict::kFragmentation,
-             "fragmentation: Ashlar's own allocator carries the run through the step that failed", e);
-    return;
-  }
-  const WhatIfRow* fitting = LowestThatGetsPast(e);
-  const bool is_full = e.verdict == OomVerdict::kCapacity || e.verdict == OomVerdict::kNearlyFull;
-  if (is_full && fitting != nullptr) {
-    Overrule(OomVerdict::kNearlyFull,
-             absl::StrCat("nearly full: ", remedies::NameOf(fitting->conf), " just gets past this request"), e);
-  }
+  return out;
 }
 
 }  // namespace ashlar::answers

@@ -65,29 +65,30 @@ void OpenMetrics::AddFigures(const ExportedRun& run, const std::string& device) 
   const auto add_peak = [&](const char* of, const std::optional<std::uint64_t>& bytes) {
     if (bytes.has_value()) Sample("ashlar_peak_bytes", {{"device", device}, {"of", of}}, absl::StrCat(*bytes));
   };
-  add_peak("allocated", explained.peak.allocated_bytes);
-  add_peak("active", explained.peak.active_bytes);
-  add_peak("reserved", explained.peak.reserved_bytes);
-  if (explained.peak.utilisation.has_value()) {
-    Sample("ashlar_utilisation_ratio", {{"device", device}}, Ratio(*explained.peak.utilisation));
+  add_peak("allocated", explained.memory.peak.allocated_bytes);
+  add_peak("active", explained.memory.peak.active_bytes);
+  add_peak("reserved", explained.memory.peak.reserved_bytes);
+  if (explained.memory.peak.utilisation.has_value()) {
+    Sample("ashlar_utilisation_ratio", {{"device", device}}, Ratio(*explained.memory.peak.utilisation));
   }
-  if (explained.request_bytes.has_value()) {
-    Sample("ashlar_request_bytes", {{"device", device}}, absl::StrCat(*explained.request_bytes));
+  if (explained.failure.request_bytes.has_value()) {
+    Sample("ashlar_request_bytes", {{"device", device}}, absl::StrCat(*explained.failure.request_bytes));
   }
-  if (explained.growing.has_value()) {
-    Sample("ashlar_growth_bytes", {{"device", device}}, absl::StrCat(explained.growing->bytes_per_step));
+  if (explained.program.growing.has_value()) {
+    Sample("ashlar_growth_bytes", {{"device", device}}, absl::StrCat(explained.program.growing->bytes_per_step));
   }
-  if (explained.fidelity.has_value() && explained.fidelity->total > 0) {
+  if (explained.what_ifs.fidelity.has_value() && explained.what_ifs.fidelity->total > 0) {
     Sample("ashlar_fidelity_ratio", {{"device", device}},
-           Ratio(static_cast<double>(explained.fidelity->matched) / static_cast<double>(explained.fidelity->total)));
+           Ratio(static_cast<double>(explained.what_ifs.fidelity->matched) /
+                 static_cast<double>(explained.what_ifs.fidelity->total)));
   }
-  for (const auto& [part, bytes] : AccountingParts(explained.accounting)) {
+  for (const auto& [part, bytes] : AccountingParts(explained.memory.accounting)) {
     if (bytes.has_value()) Sample("ashlar_part_bytes", {{"device", device}, {"part", part}}, absl::StrCat(*bytes));
   }
 }
 
 void OpenMetrics::AddCauses(const ExportedRun& run, const std::string& device) {
-  for (const answers::ExplainedCause& cause : run.explanation->causes) {
+  for (const answers::ExplainedCause& cause : run.explanation->why.causes) {
     if (cause.finding.finding != analyses::Finding::kFound) continue;
     Sample("ashlar_cause_bytes",
            {{"device", device},
@@ -98,7 +99,7 @@ void OpenMetrics::AddCauses(const ExportedRun& run, const std::string& device) {
 }
 
 void OpenMetrics::AddWhatIfs(const ExportedRun& run, const std::string& device) {
-  for (const remedies::WhatIfRow& row : run.explanation->what_if) {
+  for (const remedies::WhatIfRow& row : run.explanation->what_ifs.rows) {
     const Labels labels = {{"device", device}, {"conf", row.conf}, {"baseline", row.is_baseline ? "true" : "false"}};
     Sample("ashlar_what_if_peak_reserved_bytes", labels, absl::StrCat(row.peak_reserved_bytes));
     Sample("ashlar_what_if_failed_requests", labels, absl::StrCat(row.ooms));
@@ -111,8 +112,8 @@ void OpenMetrics::Add(const ExportedRun& run) {
   Sample("ashlar_trace",
          {{"device", device},
           {"source", run.explanation->source},
-          {"verdict", std::string(analyses::VerdictName(run.explanation->verdict))},
-          {"moment", run.explanation->moment}},
+          {"verdict", std::string(analyses::VerdictName(run.explanation->verdict.kind))},
+          {"moment", run.explanation->memory.moment}},
          "1");
   AddFigures(run, device);
   Sample("ashlar_events", {{"device", device}}, absl::StrCat(run.traced.timeline.event_count()));

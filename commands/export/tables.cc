@@ -185,17 +185,17 @@ void WriteMeta(const ExportedRun& run, TableSink& out) {
   add("moment_event", run.moment == timeline::kBeforeWindow ? "" : absl::StrCat(run.moment));
   if (!run.explanation.has_value()) return;
   const answers::Explanation& explained = *run.explanation;
-  add("headline", explained.headline);
-  add("verdict", std::string(analyses::VerdictName(explained.verdict)));
-  add("paste", explained.advice.paste.value_or(""));
-  if (explained.fidelity.has_value()) {
-    add("fidelity_matched", absl::StrCat(explained.fidelity->matched));
-    add("fidelity_total", absl::StrCat(explained.fidelity->total));
+  add("headline", explained.verdict.headline);
+  add("verdict", std::string(analyses::VerdictName(explained.verdict.kind)));
+  add("paste", explained.what_ifs.advice.paste.value_or(""));
+  if (explained.what_ifs.fidelity.has_value()) {
+    add("fidelity_matched", absl::StrCat(explained.what_ifs.fidelity->matched));
+    add("fidelity_total", absl::StrCat(explained.what_ifs.fidelity->total));
   }
 }
 
 void WriteAccounting(const ExportedRun& run, TableSink& out) {
-  for (const auto& [part, bytes] : AccountingParts(run.explanation->accounting)) {
+  for (const auto& [part, bytes] : AccountingParts(run.explanation->memory.accounting)) {
     out.Add(TableId::kAccounting,
             {std::int64_t{run.device()}, absl::string_view(part), bytes.has_value() ? Whole(*bytes) : Cell{}});
   }
@@ -203,7 +203,7 @@ void WriteAccounting(const ExportedRun& run, TableSink& out) {
 
 void WriteWhatIfs(const ExportedRun& run, TableSink& out) {
   std::int64_t number = 0;
-  for (const remedies::WhatIfRow& row : run.explanation->what_if) {
+  for (const remedies::WhatIfRow& row : run.explanation->what_ifs.rows) {
     std::string risks;
     for (const remedies::Risk& risk : row.risks) absl::StrAppend(&risks, risks.empty() ? "" : "\n", risk.sentence);
     ++number;
@@ -223,7 +223,7 @@ std::string Lines(const std::vector<std::string>& lines) {
 
 void WriteCauses(const ExportedRun& run, TableSink& out) {
   std::int64_t number = 0;
-  for (const answers::ExplainedCause& cause : run.explanation->causes) {
+  for (const answers::ExplainedCause& cause : run.explanation->why.causes) {
     const analyses::CauseFinding& finding = cause.finding;
     const bool is_found = finding.finding == analyses::Finding::kFound;
     const std::string evidence = Lines(finding.evidence), against = Lines(finding.counter_evidence);

@@ -26,7 +26,7 @@ std::string KnownLine(const std::string& label) { return label == kNoStackLine ?
 
 std::vector<RankCause> CausesIn(const Explanation& explanation) {
   std::vector<RankCause> out;
-  for (const ExplainedCause& cause : explanation.causes) {
+  for (const ExplainedCause& cause : explanation.why.causes) {
     const analyses::CauseFinding& finding = cause.finding;
     if (finding.finding != analyses::Finding::kFound || finding.is_footnote || out.size() == kMostRankCauses) continue;
     out.push_back({.name = std::string(analyses::CauseName(finding.kind)),
@@ -40,9 +40,9 @@ std::vector<RankCause> CausesIn(const Explanation& explanation) {
 }
 
 std::optional<std::uint64_t> FailedRequestOf(const Explanation& explanation) {
-  if (explanation.request_bytes.has_value()) return explanation.request_bytes;
-  if (!explanation.request_interval.has_value()) return std::nullopt;
-  return static_cast<std::uint64_t>(explanation.request_interval->high_bytes);
+  if (explanation.failure.request_bytes.has_value()) return explanation.failure.request_bytes;
+  if (!explanation.failure.request_interval.has_value()) return std::nullopt;
+  return static_cast<std::uint64_t>(explanation.failure.request_interval->high_bytes);
 }
 
 constexpr std::size_t kLeastGrowthSteps = 8;
@@ -112,8 +112,8 @@ std::optional<RankGrowth> RisingFloor(const TracedRun& run, const std::vector<an
 std::optional<RankGrowth> GrowthOf(const Explanation& explanation, const TracedRun* run) {
   const std::vector<LeakLine>& leaks = explanation.program.leaks;
   const std::string line = leaks.empty() ? "" : KnownLine(leaks.front().label);
-  if (explanation.growing.has_value()) {
-    return RankGrowth{explanation.growing->bytes_per_step, explanation.growing->bytes, line};
+  if (explanation.program.growing.has_value()) {
+    return RankGrowth{explanation.program.growing->bytes_per_step, explanation.program.growing->bytes, line};
   }
   if (leaks.empty()) {
     return run == nullptr ? std::nullopt : RisingFloor(*run, explanation.program.steps.steps);
@@ -128,18 +128,18 @@ std::optional<RankGrowth> GrowthOf(const Explanation& explanation, const TracedR
 
 void SetRankFigures(const Explanation& explanation, const TracedRun* run, RankSummary& out) {
   out.source = explanation.source;
-  out.headline = explanation.headline;
-  out.peak_allocated_bytes = explanation.peak.allocated_bytes;
-  out.peak_reserved_bytes = explanation.peak.reserved_bytes;
-  out.stranded_bytes = explanation.accounting.stranded_bytes;
-  out.total_bytes = explanation.accounting.total_bytes;
+  out.headline = explanation.verdict.headline;
+  out.peak_allocated_bytes = explanation.memory.peak.allocated_bytes;
+  out.peak_reserved_bytes = explanation.memory.peak.reserved_bytes;
+  out.stranded_bytes = explanation.memory.accounting.stranded_bytes;
+  out.total_bytes = explanation.memory.accounting.total_bytes;
   out.causes = CausesIn(explanation);
   out.growth = GrowthOf(explanation, run);
   out.steps = explanation.program.steps.steps.size();
-  if (explanation.fidelity.has_value()) {
-    out.addresses_matched = explanation.fidelity->matched;
-    out.addresses_total = explanation.fidelity->total;
-    out.is_exact = explanation.fidelity->IsExact();
+  if (explanation.what_ifs.fidelity.has_value()) {
+    out.addresses_matched = explanation.what_ifs.fidelity->matched;
+    out.addresses_total = explanation.what_ifs.fidelity->total;
+    out.is_exact = explanation.what_ifs.fidelity->IsExact();
   }
 }
 
@@ -157,7 +157,7 @@ void SetRankFailure(const Explanation& explanation, const timeline::Timeline& ti
   if (timeline.oom_events().empty()) return;
   const trace::Event& event = timeline.events()[static_cast<std::size_t>(timeline.oom_events().back())];
   RankFailure failure{std::nullopt, FailedRequestOf(explanation),
-                      std::string(analyses::VerdictName(explanation.verdict))};
+                      std::string(analyses::VerdictName(explanation.verdict.kind))};
   if (HasTimes(timeline)) failure.time_us = event.time_us;
   out.failure = std::move(failure);
 }
@@ -247,10 +247,10 @@ absl::StatusOr<std::vector<remedies::WhatIfRow>> ReplayConfs(const Input& input,
 
 absl::Status SetRows(const Input& input, const TracedRun& run, const Explanation& explanation,
                      const RankOptions& options, RankSummary& out) {
-  if (explanation.what_if.empty()) return absl::OkStatus();
+  if (explanation.what_ifs.rows.empty()) return absl::OkStatus();
   out.compat = std::string(policy::CompatName(run.options.compat));
   out.carried = remedies::CarriedConf(run.options.conf);
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> replayed = explanation.what_if;
+  absl::StatusOr<std::vector<remedies::WhatIfRow>> replayed = explanation.what_ifs.rows;
   if (!options.confs.empty()) replayed = ReplayConfs(input, options, run.options.compat, out.carried);
   if (!replayed.ok()) return replayed.status();
   out.rows =
@@ -278,8 +278,8 @@ RankSummary SummarizeMessage(const Explanation& explanation, const readers::OomM
   RankSummary out;
   SetRankFigures(explanation, nullptr, out);
   out.device = message.device;
-  out.failure =
-      RankFailure{std::nullopt, FailedRequestOf(explanation), std::string(analyses::VerdictName(explanation.verdict))};
+  out.failure = RankFailure{std::nullopt, FailedRequestOf(explanation),
+                            std::string(analyses::VerdictName(explanation.verdict.kind))};
   return out;
 }
 

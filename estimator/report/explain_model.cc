@@ -53,22 +53,19 @@ std::string Remark(const Model& model, const ModelParameter& parameter) {
 
 }  // namespace
 
-void AddModel(const Model& model, answers::Explanation& explanation) {
-  if (!explanation.request_interval.has_value()) return;
-  const std::vector<Match> matches = ParametersOfSize(model, *explanation.request_interval);
+std::optional<std::string> ModelEvidence(const Model& model, const answers::Failure& failure) {
+  if (!failure.request_interval.has_value()) return std::nullopt;
+  const std::vector<Match> matches = ParametersOfSize(model, *failure.request_interval);
   if (matches.empty()) {
-    explanation.evidence.push_back(
-        absl::StrCat("no parameter of ", model.architecture.empty() ? "the model" : model.architecture,
-                     " has the size of the request: it was an activation or a temporary of one"));
-    return;
+    return absl::StrCat("no parameter of ", model.architecture.empty() ? "the model" : model.architecture,
+                        " has the size of the request: it was an activation or a temporary of one");
   }
   const Match& match = matches.front();
   std::string text = absl::StrCat("the request is as big as ", match.parameter->name, " (", SizesText(*match.parameter),
                                   ", ", match.element_bytes, " bytes an element)");
   if (matches.size() > 1) absl::StrAppend(&text, " and ", matches.size() - 1, " more parameters");
-  explanation.evidence.push_back(
-      absl::StrCat(text, ": itself, its gradient, an optimizer state, or a temporary of its update",
-                   Remark(model, *match.parameter)));
+  return absl::StrCat(text, ": itself, its gradient, an optimizer state, or a temporary of its update",
+                      Remark(model, *match.parameter));
 }
 
 }  // namespace ashlar::estimate

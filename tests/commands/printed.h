@@ -154,22 +154,25 @@ inline void ExpectTextShows(const nlohmann::json& json, const std::string& text)
 // Verdict, causes, table and the line to paste say one thing.
 inline void ExpectNoContradiction(const answers::Explanation& e) {
   using answers::OomVerdict;
-  const bool is_failure = e.verdict != OomVerdict::kHealthy && e.verdict != OomVerdict::kUnknown;
-  const bool is_beyond_settings = e.verdict == OomVerdict::kCapacity || e.verdict == OomVerdict::kNearlyFull ||
-                                  e.verdict == OomVerdict::kLeak || e.verdict == OomVerdict::kOutside;
-  EXPECT_EQ(e.advice.paste.has_value(),
-            !e.what_if.empty() && remedies::IsWorthAChange(e.advice.choice.kind) && e.verdict != OomVerdict::kLeak);
-  EXPECT_FALSE(is_beyond_settings && e.advice.paste.has_value()) << analyses::VerdictName(e.verdict);
-  if (e.advice.paste.has_value() && is_failure) {
-    EXPECT_TRUE(e.what_if.at(e.advice.choice.row).CarriesThrough());
+  const bool is_failure = e.verdict.kind != OomVerdict::kHealthy && e.verdict.kind != OomVerdict::kUnknown;
+  const bool is_beyond_settings = e.verdict.kind == OomVerdict::kCapacity ||
+                                  e.verdict.kind == OomVerdict::kNearlyFull || e.verdict.kind == OomVerdict::kLeak ||
+                                  e.verdict.kind == OomVerdict::kOutside;
+  EXPECT_EQ(e.what_ifs.advice.paste.has_value(), !e.what_ifs.rows.empty() &&
+                                                     remedies::IsWorthAChange(e.what_ifs.advice.choice.kind) &&
+                                                     e.verdict.kind != OomVerdict::kLeak);
+  EXPECT_FALSE(is_beyond_settings && e.what_ifs.advice.paste.has_value()) << analyses::VerdictName(e.verdict.kind);
+  if (e.what_ifs.advice.paste.has_value() && is_failure) {
+    EXPECT_TRUE(e.what_ifs.rows.at(e.what_ifs.advice.choice.row).CarriesThrough());
   }
-  const bool is_told_hopeless = std::any_of(e.evidence.begin(), e.evidence.end(), [](const std::string& sentence) {
-    return absl::StrContains(sentence, "no allocator setting can help") ||
-           absl::StrContains(sentence, "no allocator packs as well");
-  });
-  for (const remedies::WhatIfRow& row : e.what_if) {
+  const bool is_told_hopeless =
+      std::any_of(e.verdict.evidence.begin(), e.verdict.evidence.end(), [](const std::string& sentence) {
+        return absl::StrContains(sentence, "no allocator setting can help") ||
+               absl::StrContains(sentence, "no allocator packs as well");
+      });
+  for (const remedies::WhatIfRow& row : e.what_ifs.rows) {
     EXPECT_FALSE(is_told_hopeless && row.is_cut_off && row.ServesAllRecorded()) << row.conf;
-    if (e.verdict == OomVerdict::kCapacity && row.is_cut_off && row.ServesAllRecorded()) {
+    if (e.verdict.kind == OomVerdict::kCapacity && row.is_cut_off && row.ServesAllRecorded()) {
       EXPECT_TRUE(row.projected.has_value() && row.projected->ooms > 0) << row.conf;
     }
   }

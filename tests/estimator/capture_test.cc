@@ -86,7 +86,7 @@ TEST(RunCaptureTest, WithoutACapacityTheDeviceHasNoTotal) {
     CaptureMustRun(options, capture);
     const absl::StatusOr<answers::Explanation> explained = answers::ExplainSnapshot(capture.snapshot(), {});
     EXPECT_TRUE(explained.ok()) << explained.status();
-    return explained.ok() ? explained->accounting.total_bytes : std::nullopt;
+    return explained.ok() ? explained->memory.accounting.total_bytes : std::nullopt;
   };
   EXPECT_EQ(total_of({.steps = 1, .batch = 2, .tokens = 128}), std::nullopt);
   EXPECT_EQ(total_of({.steps = 1, .batch = 2, .tokens = 128, .capacity_bytes = 12 * kGiB}), 12 * kGiB);

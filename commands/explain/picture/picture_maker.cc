@@ -22,8 +22,8 @@ bool IsFound(const ExplainedCause& cause) { return cause.finding.finding == anal
 
 // What the allocator can hold: told by a failure, else what the device has but for what lies outside.
 std::optional<std::uint64_t> CapacityOf(const Explanation& explanation) {
-  if (explanation.what_if_capacity_bytes.has_value()) return explanation.what_if_capacity_bytes;
-  const OomAccounting& parts = explanation.accounting;
+  if (explanation.what_ifs.capacity_bytes.has_value()) return explanation.what_ifs.capacity_bytes;
+  const OomAccounting& parts = explanation.memory.accounting;
   if (!parts.total_bytes.has_value()) return std::nullopt;
   const std::uint64_t outside = parts.outside_bytes.value_or(0);
   return *parts.total_bytes - std::min(outside, *parts.total_bytes);
@@ -64,7 +64,7 @@ EventIndex PictureMaker::EventOfCause(const analyses::CauseFinding& finding) con
 std::vector<EventIndex> PictureMaker::PointedAt(const Explanation& explanation) const {
   std::vector<EventIndex> out = NamedEvents(explanation);
   out.push_back(analyses::MomentOf(observed_));
-  for (const ExplainedCause& cause : explanation.causes) {
+  for (const ExplainedCause& cause : explanation.why.causes) {
     if (IsFound(cause)) out.push_back(EventOfCause(cause.finding));
   }
   const analyses::Steps& steps = explanation.program.steps;
@@ -89,7 +89,7 @@ void PictureMaker::AddSteps(const Explanation& explanation, RunPicture& run) con
 void PictureMaker::AddCauses(const Explanation& explanation, const std::vector<std::uint32_t>& block_sources,
                              Picture& out) {
   const MomentTable moments(out.runs.front().moments.events, observed_.event_count());
-  for (const ExplainedCause& cause : explanation.causes) {
+  for (const ExplainedCause& cause : explanation.why.causes) {
     if (!IsFound(cause)) continue;
     CausePicture picture{
         std::string(analyses::CauseName(cause.finding.kind)), moments.Since(EventOfCause(cause.finding)), {}, {}};
@@ -120,15 +120,15 @@ void PictureMaker::AddObserved(const Explanation& explanation, Picture& out) {
   }
 }
 
-void PictureMaker::Finish(Explanation& out) {
+std::shared_ptr<const Picture> PictureMaker::Draw(const Explanation& explanation) {
   auto picture = std::make_shared<Picture>();
   picture->device = observed_.device();
-  AddObserved(out, *picture);
+  AddObserved(explanation, *picture);
   for (auto& [row, run] : what_ifs_.runs()) {
-    run.name = out.what_if[row].conf;  // as the explanation names it
+    run.name = explanation.what_ifs.rows[row].conf;  // as the explanation names it
     picture->runs.push_back(std::move(run));
   }
-  for (RunPicture& run : picture->runs) run.capacity_bytes = CapacityOf(out);
+  for (RunPicture& run : picture->runs) run.capacity_bytes = CapacityOf(explanation);
   if (host_.has_value()) picture->runs.push_back(*std::move(host_));
   PictureStacks stacks(table_);
   for (RunPicture& run : picture->runs) stacks.Renumber(run);
@@ -137,7 +137,7 @@ void PictureMaker::Finish(Explanation& out) {
   }
   stacks.MoveTo(*picture);
   picture->texts = texts_.texts();
-  out.picture = std::move(picture);
+  return picture;
 }
 
 std::uint32_t PictureStacks::Number(trace::StackId stack) {
@@ -201,17 +201,17 @@ void AddNamedEvents(absl::string_view sentence, std::vector<EventIndex>& out) {
 
 std::vector<EventIndex> NamedEvents(const Explanation& explanation) {
   std::vector<EventIndex> out;
-  AddNamedEvents(explanation.headline, out);
-  AddNamedEvents(explanation.moment, out);
-  for (const std::string& sentence : explanation.evidence) AddNamedEvents(sentence, out);
-  for (const ExplainedCause& cause : explanation.causes) {
+  AddNamedEvents(explanation.verdict.headline, out);
+  AddNamedEvents(explanation.memory.moment, out);
+  for (const std::string& sentence : explanation.verdict.evidence) AddNamedEvents(sentence, out);
+  for (const ExplainedCause& cause : explanation.why.causes) {
     for (const std::string& sentence : cause.finding.evidence) AddNamedEvents(sentence, out);
     for (const std::string& sentence : cause.finding.counter_evidence) AddNamedEvents(sentence, out);
   }
-  for (const PinLine& line : explanation.pins.lines) {
+  for (const PinLine& line : explanation.memory.pins.lines) {
     if (line.oldest_event.has_value()) out.push_back(static_cast<EventIndex>(*line.oldest_event));
   }
-  if (explanation.failure.has_value()) out.push_back(explanation.failure->request.event);
+  if (explanation.failure.recorded.has_value()) out.push_back(explanation.failure.recorded->request.event);
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;

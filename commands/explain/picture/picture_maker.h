@@ -4,13 +4,14 @@
 //   PictureMaker maker(*options.picture, timeline, &snapshot.stacks, snapshot.labels);
 //   maker.SetOrigins(RequestOrigins::OfProgram(...));
 //   remedies::RunWhatIfs(requests, settings, progress, next, maker.watch());
-//   maker.Finish(explanation);   // sets explanation.picture
+//   explanation.picture = maker.Draw(explanation);
 //
 // Not thread-safe, but for watch().
 #ifndef ASHLAR_COMMANDS_EXPLAIN_PICTURE_PICTURE_MAKER_H_
 #define ASHLAR_COMMANDS_EXPLAIN_PICTURE_PICTURE_MAKER_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,8 +43,8 @@ class PictureMaker {
   // Pinned memory of the host, drawn as a run of its own where its events and segments agree.
   void AddHost(const trace::Snapshot& snapshot);
 
-  // Once, when the explanation is complete.
-  void Finish(Explanation& out);
+  // Once, when the explanation is complete but for its picture.
+  std::shared_ptr<const Picture> Draw(const Explanation& explanation);
 
  private:
   std::vector<timeline::EventIndex> PointedAt(const Explanation& explanation) const;

@@ -56,7 +56,7 @@ answers::Explanation Explained(const std::string& path) {
 // Bytes and blocks by label.
 std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> Holders(const answers::Explanation& explanation) {
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> out;
-  for (const analyses::LabelledStack& row : explanation.stacks) out[row.label] = {row.bytes, row.blocks};
+  for (const analyses::LabelledStack& row : explanation.memory.holders.stacks) out[row.label] = {row.bytes, row.blocks};
   return out;
 }
 
@@ -89,7 +89,7 @@ TEST_F(DumpSnapshotTest, WhatARecorderSawHasANameInTheFile) {
     const std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> expected = {
         {"layer < forward", {6 * kMiB, 3}}, {"no stack recorded", {10 * kMiB, 2}}};
     EXPECT_EQ(Holders(explanation), expected);
-    EXPECT_TRUE(explanation.sizes.empty());
+    EXPECT_TRUE(explanation.memory.holders.sizes.empty());
     const std::string text = report::ToText(explanation);
     EXPECT_THAT(text, HasSubstr("WHO HOLDS IT   (live blocks by the line that allocated them, at the same moment)\n"));
     EXPECT_THAT(text, HasSubstr("     6.00 MiB  in      3 blocks  layer < forward\n"));
@@ -111,10 +111,10 @@ TEST_F(DumpSnapshotTest, WithoutNamesItIsBySizeAndStream) {
   allocator.Free(*allocator.Allocate(50 * kMiB, Stream{0}));
   ASSERT_EQ(allocator.DumpSnapshot(Path("state")), absl::OkStatus());
   const answers::Explanation explanation = Explained(Path("state"));
-  EXPECT_TRUE(explanation.stacks.empty());
-  EXPECT_EQ(explanation.moment, "the end of the recording (no events in this file)");
-  EXPECT_EQ(explanation.accounting.total_bytes, kGiB);
-  EXPECT_EQ(explanation.accounting.whole_free_bytes, 50 * kMiB);
+  EXPECT_TRUE(explanation.memory.holders.stacks.empty());
+  EXPECT_EQ(explanation.memory.moment, "the end of the recording (no events in this file)");
+  EXPECT_EQ(explanation.memory.accounting.total_bytes, kGiB);
+  EXPECT_EQ(explanation.memory.accounting.whole_free_bytes, 50 * kMiB);
   EXPECT_THAT(
       report::ToText(explanation),
       HasSubstr("\nWHO HOLDS IT   (live blocks by size and stream, at the same moment: nothing in the input names "
@@ -152,7 +152,7 @@ TEST_F(DumpSnapshotTest, TheFileHasTheWholeStateAndNoCallIsMade) {
     here.segments = allocator.Segments();
     EXPECT_EQ(trace::PrintedSegments(*read), trace::PrintedSegments(here));
     EXPECT_EQ(read->recording->reservations.empty(), absl::string_view(conf) != "expandable_segments:True");
-    EXPECT_EQ(Explained(Path("state")).accounting.allocated_bytes,
+    EXPECT_EQ(Explained(Path("state")).memory.accounting.allocated_bytes,
               static_cast<std::uint64_t>(allocator.stats().allocated_bytes.all().current));
   }
 }
@@ -202,7 +202,7 @@ TEST_F(DumpSnapshotTest, AnyThreadMayAskAtAnyTime) {
   threads[4].join();
   is_over = true;
   for (int i = 0; i < 3; ++i) threads[static_cast<std::size_t>(i)].join();
-  EXPECT_EQ(Explained(Path("state")).accounting.reserved_bytes, 3 * 2 * kMiB);
+  EXPECT_EQ(Explained(Path("state")).memory.accounting.reserved_bytes, 3 * 2 * kMiB);
 }
 
 }  // namespace

@@ -151,8 +151,8 @@ TEST_F(OomDumpTest, AHundredThousandBlocksCostTheDeviceNothing) {
   EXPECT_GE(count, kBlocks);
   const absl::StatusOr<answers::Explanation> explained = ExplainFile(path);
   ASSERT_TRUE(explained.ok()) << explained.status();
-  EXPECT_EQ(explained->accounting.live_bytes, kBlocks / 2 * 4 * kKiB);
-  EXPECT_EQ(explained->accounting.total_bytes, 2 * kGiB) << "the file knows the device";
+  EXPECT_EQ(explained->memory.accounting.live_bytes, kBlocks / 2 * 4 * kKiB);
+  EXPECT_EQ(explained->memory.accounting.total_bytes, 2 * kGiB) << "the file knows the device";
 }
 
 TEST_F(OomDumpTest, TheEventsOfARingAreInTheFile) {
@@ -170,8 +170,8 @@ TEST_F(OomDumpTest, TheEventsOfARingAreInTheFile) {
   EXPECT_EQ(read->device_traces.at(0).back().action, trace::Action::kOom);
   const absl::StatusOr<answers::Explanation> explained = answers::ExplainSnapshot(*read, {});
   ASSERT_TRUE(explained.ok()) << explained.status();
-  ASSERT_TRUE(explained->fidelity.has_value());
-  EXPECT_EQ(explained->fidelity->matched, explained->fidelity->total);
+  ASSERT_TRUE(explained->what_ifs.fidelity.has_value());
+  EXPECT_EQ(explained->what_ifs.fidelity->matched, explained->what_ifs.fidelity->total);
   ExpectSameFailure(core::MakeOomReport(Asked(allocator, device, 1000 * kMiB), allocator.Segments(), {}), *explained);
 }
 

@@ -30,7 +30,7 @@ TEST(ExplainCausesTest, EverySeededCauseIsShown) {
     SCOPED_TRACE(seeded.name);
     const answers::Explanation explanation = ExplainCausesMustExplain(seeded.make());
     const nlohmann::json json = ExpectSound(explanation, schema);
-    EXPECT_EQ(json["causes"].size(), explanation.causes.size());
+    EXPECT_EQ(json["causes"].size(), explanation.why.causes.size());
     const std::string text = report::ToText(explanation);
     EXPECT_THAT(text, HasSubstr("\nWHY"));
     bool is_found = false;
@@ -67,12 +67,12 @@ TEST(ExplainCausesTest, AProgramsOwnCauseComesWithItsRemedy) {
     SCOPED_TRACE(seeded.name);
     const answers::Explanation explanation = ExplainCausesMustExplain(seeded.make());
     const std::string text = report::ToText(explanation);
-    EXPECT_EQ(text.find("\nIN THE PROGRAM") != std::string::npos, !explanation.program_remedies.empty());
-    for (const remedies::ProgramRemedy& remedy : explanation.program_remedies) {
+    EXPECT_EQ(text.find("\nIN THE PROGRAM") != std::string::npos, !explanation.why.remedies.empty());
+    for (const remedies::ProgramRemedy& remedy : explanation.why.remedies) {
       ++offered[std::string(analyses::CauseName(remedy.cause))];
     }
-    if (explanation.program_remedies.empty()) continue;
-    const remedies::ProgramRemedy& first = explanation.program_remedies.front();
+    if (explanation.why.remedies.empty()) continue;
+    const remedies::ProgramRemedy& first = explanation.why.remedies.front();
     EXPECT_THAT(text, HasSubstr(first.sentence));
     for (const std::string& line : first.python) EXPECT_THAT(text, HasSubstr(line));
   }

@@ -76,11 +76,11 @@ TEST(ExplainExampleTest, EveryStageIsTold) {
   options.replay.progress = [&stages](const std::string& stage) { stages.push_back(stage); };
   const answers::Explanation explanation = MustExplain(options);
   std::vector<std::string> expected = {"replaying as recorded", "accounting for every byte"};
-  const std::size_t rows = explanation.what_if.size();
+  const std::size_t rows = explanation.what_ifs.rows.size();
   for (std::size_t i = 1; i <= rows; ++i) expected.push_back(absl::StrCat("what-ifs ", i, " of ", rows));
   expected.push_back("looking for causes");
   std::size_t found = 0;
-  for (const answers::ExplainedCause& cause : explanation.causes) {
+  for (const answers::ExplainedCause& cause : explanation.why.causes) {
     found += cause.finding.finding == analyses::Finding::kFound ? 1 : 0;
   }
   for (std::size_t i = 1; i <= found; ++i) expected.push_back(absl::StrCat("testing causes, ", i, " of ", found));
@@ -90,26 +90,27 @@ TEST(ExplainExampleTest, EveryStageIsTold) {
 
 TEST(ExplainExampleTest, FragmentationReplayedExactlyAndTheRemedyFits) {
   const answers::Explanation explanation = MustExplain(WithCapacity(12 * kGiB));
-  EXPECT_EQ(explanation.verdict, answers::OomVerdict::kFragmentation);
-  ASSERT_TRUE(explanation.fidelity.has_value());
-  EXPECT_TRUE(explanation.fidelity->IsExact());
-  EXPECT_EQ(explanation.fidelity->matched, explanation.fidelity->total);
-  EXPECT_GT(explanation.fidelity->total, 2'000u);
-  EXPECT_EQ(explanation.accounting.outside_bytes, 550 * kMiB);  // what the generator holds back
-  EXPECT_THAT(explanation.advice.sentence, HasSubstr("expandable_segments:True would have fitted to the end of the"));
-  ASSERT_FALSE(explanation.what_if.empty());
-  const remedies::WhatIfRow& baseline = explanation.what_if.front();
+  EXPECT_EQ(explanation.verdict.kind, answers::OomVerdict::kFragmentation);
+  ASSERT_TRUE(explanation.what_ifs.fidelity.has_value());
+  EXPECT_TRUE(explanation.what_ifs.fidelity->IsExact());
+  EXPECT_EQ(explanation.what_ifs.fidelity->matched, explanation.what_ifs.fidelity->total);
+  EXPECT_GT(explanation.what_ifs.fidelity->total, 2'000u);
+  EXPECT_EQ(explanation.memory.accounting.outside_bytes, 550 * kMiB);  // what the generator holds back
+  EXPECT_THAT(explanation.what_ifs.advice.sentence,
+              HasSubstr("expandable_segments:True would have fitted to the end of the"));
+  ASSERT_FALSE(explanation.what_ifs.rows.empty());
+  const remedies::WhatIfRow& baseline = explanation.what_ifs.rows.front();
   EXPECT_TRUE(baseline.is_baseline);
   EXPECT_EQ(baseline.feasible, false);
-  EXPECT_EQ(baseline.peak_reserved_bytes, explanation.peak.reserved_bytes);
-  ASSERT_TRUE(explanation.failure.has_value());
-  const analyses::FailedRequest& failed = explanation.failure->request;
-  EXPECT_EQ(failed.segment_bytes, explanation.tried_bytes);
+  EXPECT_EQ(baseline.peak_reserved_bytes, explanation.memory.peak.reserved_bytes);
+  ASSERT_TRUE(explanation.failure.recorded.has_value());
+  const analyses::FailedRequest& failed = explanation.failure.recorded->request;
+  EXPECT_EQ(failed.segment_bytes, explanation.failure.tried_bytes);
   ASSERT_TRUE(failed.release.has_value());
   EXPECT_TRUE(failed.release->is_minimal);
   EXPECT_LT(failed.release->bytes, 84 * kMiB);  // what was missing: few live bytes hold more
-  ASSERT_FALSE(explanation.pins.lines.empty());
-  for (const remedies::WhatIfRow& row : explanation.what_if) {
+  ASSERT_FALSE(explanation.memory.pins.lines.empty());
+  for (const remedies::WhatIfRow& row : explanation.what_ifs.rows) {
     if (row.conf == "expandable_segments:True") {
       EXPECT_EQ(row.feasible, true);
     }

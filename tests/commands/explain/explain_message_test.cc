@@ -123,7 +123,7 @@ TEST(ExplainMessageTest, WhatIsRepeatedIsCounted) {
   ASSERT_EQ(found.size(), 4u);
   const std::vector<answers::Explanation> explanations = answers::ExplainMessages(found, {});
   ASSERT_EQ(explanations.size(), 2u);
-  EXPECT_EQ(explanations[0].verdict, answers::OomVerdict::kCapacity);
+  EXPECT_EQ(explanations[0].verdict.kind, answers::OomVerdict::kCapacity);
   ASSERT_FALSE(explanations[0].notes.empty());
   EXPECT_EQ(explanations[0].notes.back().name, "repeated");
   EXPECT_EQ(explanations[0].notes.back().count, 3u);

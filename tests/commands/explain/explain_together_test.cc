@@ -76,9 +76,9 @@ const trace::Note* NoteOf(const Explanation& explanation, const std::string& nam
 TEST(ExplainTogetherTest, AMessageAndItsSnapshotMakeOneAnswer) {
   const std::vector<Explanation> both = Explained(Message("100.00 MiB", "81.00 MiB"), FailedRun());
   ASSERT_EQ(both.size(), 1u);
-  EXPECT_EQ(both[0].accounting.total_bytes, kGiB);  // the snapshot alone does not know it
-  EXPECT_EQ(both[0].accounting.free_bytes, kFree);
-  EXPECT_EQ(both[0].accounting.outside_bytes, kGiB - kFree - 256 * kMiB);
+  EXPECT_EQ(both[0].memory.accounting.total_bytes, kGiB);  // the snapshot alone does not know it
+  EXPECT_EQ(both[0].memory.accounting.free_bytes, kFree);
+  EXPECT_EQ(both[0].memory.accounting.outside_bytes, kGiB - kFree - 256 * kMiB);
   EXPECT_THAT(both[0].source, testing::HasSubstr("the message of this failure (pt-capacity) in error.log"));
   ASSERT_NE(NoteOf(both[0], "told_by_message"), nullptr);
   EXPECT_THAT(NoteOf(both[0], "told_by_message")->message, testing::HasSubstr("process 4711 has 300.00 MiB in use"));
@@ -100,7 +100,7 @@ TEST(ExplainTogetherTest, WhatDoesNotBelongTogetherIsAnsweredTwiceWithANote) {
     const trace::Note* note = NoteOf(two[1], "another_failure");
     ASSERT_NE(note, nullptr);
     EXPECT_THAT(note->message, testing::HasSubstr("the snapshot's last failure is of 100.00 MiB on device 0"));
-    EXPECT_EQ(two[1].accounting.total_bytes, std::nullopt);
+    EXPECT_EQ(two[1].memory.accounting.total_bytes, std::nullopt);
   }
 }
 

@@ -33,15 +33,15 @@ TEST(UnprovenTest, ExplainPastesAfterAnExactReplayOnly) {
   const Input input = Example();
   const auto exact = ExplainSnapshot(*input.snapshot(), {});
   ASSERT_TRUE(exact.ok()) << exact.status();
-  EXPECT_TRUE(exact->fidelity->IsExact());
-  EXPECT_TRUE(exact->advice.paste.has_value());
+  EXPECT_TRUE(exact->what_ifs.fidelity->IsExact());
+  EXPECT_TRUE(exact->what_ifs.advice.paste.has_value());
   ExplainOptions options;
   options.replay = Others();
   const auto other = ExplainSnapshot(*input.snapshot(), options);
   ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_FALSE(other->fidelity->IsExact());
-  EXPECT_FALSE(other->advice.paste.has_value());
-  EXPECT_FALSE(other->own.has_value());
+  EXPECT_FALSE(other->what_ifs.fidelity->IsExact());
+  EXPECT_FALSE(other->what_ifs.advice.paste.has_value());
+  EXPECT_FALSE(other->what_ifs.own.has_value());
 }
 
 TEST(UnprovenTest, SweepPastesAfterExactReplaysOnly) {

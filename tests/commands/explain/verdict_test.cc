@@ -1,7 +1,11 @@
-// The last word on a failure never stands beside a row of the table that says otherwise.
+// The rules of the last word on a failure: each one by itself, their order, and that no verdict stands beside a row of
+// the table that says otherwise.
 #include "commands/explain/verdict.h"
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "allocator/core/oom_report.h"
 #include "gmock/gmock.h"
@@ -12,6 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::SizeIs;
 
 remedies::WhatIfRow CutOffRow(std::uint64_t ooms) {
   remedies::WhatIfRow out;
@@ -22,69 +27,208 @@ remedies::WhatIfRow CutOffRow(std::uint64_t ooms) {
   return out;
 }
 
-Explanation Failed(OomVerdict verdict, const std::string& sentence, std::uint64_t ooms_of_row) {
-  Explanation out;
-  out.verdict = verdict;
-  out.evidence = {sentence};
-  out.headroom = ByteSpan{10, 10, 10};
-  remedies::WhatIfRow recorded = CutOffRow(1);
-  recorded.conf = "";
-  recorded.is_baseline = true;
-  out.what_if = {recorded, CutOffRow(ooms_of_row)};
+// A run that failed: the recorded settings' row fails too, and one other row fails as often as is said.
+struct Failed {
+  Verdict first;
+  OomAccounting accounting = {};
+  std::optional<GrowingBytes> growing = {};
+  WhatIfs what_ifs = {};
+  std::uint64_t to_come_bytes = 0;
+
+  Failed(OomVerdict kind, const std::string& sentence, std::uint64_t ooms_of_row) {
+    first = {.headline = "OUT OF MEMORY", .kind = kind, .evidence = {sentence}};
+    remedies::WhatIfRow recorded = CutOffRow(1);
+    recorded.conf = "";
+    recorded.is_baseline = true;
+    what_ifs.rows = {recorded, CutOffRow(ooms_of_row)};
+  }
+
+  remedies::WhatIfRow& row() { return what_ifs.rows[1]; }
+  void Advise() {
+    what_ifs.advice.paste = "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+    what_ifs.advice.choice.row = 1;
+  }
+  void OfferOwn() {
+    what_ifs.own.emplace().row = CutOffRow(0);
+    what_ifs.own->run = "python -m ashlar_gpu.torch train.py";
+  }
+  void Leak() {
+    accounting.live_bytes = 1000;
+    growing = GrowingBytes{.bytes = 900, .bytes_per_step = 10};
+  }
+  void ShortLater() {
+    remedies::ProjectedPart& next = row().projected.emplace();
+    next.ooms = 1;
+    next.needed_bytes = 200;
+    next.available_bytes = 100;
+  }
+
+  VerdictCase of() const {
+    return {.first = first,
+            .accounting = accounting,
+            .headroom = ByteSpan{10, 10, 10},
+            .growing = growing,
+            .what_ifs = what_ifs,
+            .to_come_bytes = to_come_bytes};
+  }
+  LastWord Judge() const { return LastWordOn(of()); }
+};
+
+std::string AllEvidence(const LastWord& word) {
+  std::string out;
+  for (const std::string& sentence : word.verdict.evidence) out += sentence + "\n";
   return out;
 }
 
-std::string AllEvidence(const Explanation& e) {
-  std::string out;
-  for (const std::string& sentence : e.evidence) out += sentence + "\n";
-  return out;
+struct RuleCase {
+  const char* rule;
+  OomVerdict first;
+  std::function<void(Failed&)> change;
+  OomVerdict last;
+  const char* sentence;  // what the evidence begins with
+  const char* withheld;  // what the advice is replaced by; nullptr: it stays
+};
+
+// In the order of the rules: what makes each one hold.
+const std::vector<RuleCase>& RuleCases() {
+  static const auto* const kCases = new std::vector<RuleCase>{
+      {"no_failure", OomVerdict::kHealthy, [](Failed&) {}, OomVerdict::kHealthy, "first", nullptr},
+      {"leak", OomVerdict::kFragmentation, [](Failed& of) { of.Leak(); }, OomVerdict::kLeak, "leak: 900 B",
+       "no setting cures a leak: expandable_segments:True gets past"},
+      {"limit_to_raise", OomVerdict::kLimit, [](Failed&) {}, OomVerdict::kLimit, "first", "raise the limit"},
+      {"not_of_this_allocator", OomVerdict::kOutside, [](Failed&) {}, OomVerdict::kOutside, "first", nullptr},
+      {"optimizer_state_to_come", OomVerdict::kNearlyFull, [](Failed& of) { of.to_come_bytes = 11; },
+       OomVerdict::kCapacity, "capacity: the optimizer's first step has 11 B",
+       "no setting makes room for the optimizer's state"},
+      {"short_later", OomVerdict::kFragmentation, [](Failed& of) { of.ShortLater(); }, OomVerdict::kCapacity,
+       "capacity: what comes next needs 200 B of 100 B", nullptr},
+      {"not_reproduced", OomVerdict::kFragmentation, [](Failed& of) { of.what_ifs.rows[0].ooms = 0; },
+       OomVerdict::kFragmentation, "first", "replayed from an empty allocator the recorded settings do not fail"},
+      {"setting_carries_through", OomVerdict::kCapacity, [](Failed& of) { of.Advise(); }, OomVerdict::kFragmentation,
+       "fragmentation: expandable_segments:True carries the run through", nullptr},
+      {"own_allocator_carries_through", OomVerdict::kCapacity, [](Failed& of) { of.OfferOwn(); },
+       OomVerdict::kFragmentation, "fragmentation: Ashlar's own allocator carries the run through", nullptr},
+      {"just_gets_past", OomVerdict::kCapacity, [](Failed&) {}, OomVerdict::kNearlyFull,
+       "nearly full: expandable_segments:True just gets past", nullptr},
+      {"first_stays", OomVerdict::kCapacity, [](Failed& of) { of.row().ooms = 1; }, OomVerdict::kCapacity, "first",
+       nullptr},
+  };
+  return *kCases;
+}
+
+TEST(VerdictTest, EachRuleHasItsCase) {
+  ASSERT_THAT(VerdictRules(), SizeIs(RuleCases().size()));
+  for (std::size_t i = 0; i < RuleCases().size(); ++i) {
+    const RuleCase& rule = RuleCases()[i];
+    SCOPED_TRACE(rule.rule);
+    EXPECT_EQ(VerdictRules()[i].name, rule.rule);
+    Failed failed(rule.first, "first", 0);
+    rule.change(failed);
+    const LastWord word = failed.Judge();
+    EXPECT_EQ(word.rule, rule.rule);
+    EXPECT_EQ(word.verdict.kind, rule.last);
+    EXPECT_EQ(word.verdict.headline, "OUT OF MEMORY");
+    EXPECT_THAT(word.verdict.evidence.front(), testing::StartsWith(rule.sentence));
+    EXPECT_EQ(word.verdict.evidence.size(), rule.first == rule.last ? 1u : 2u);  // an overruled one keeps its figures
+    ASSERT_EQ(word.withheld.has_value(), rule.withheld != nullptr);
+    EXPECT_THAT(word.withheld.value_or(""), testing::StartsWith(rule.withheld == nullptr ? "" : rule.withheld));
+  }
+}
+
+// Where several hold, the earlier one has the last word: each pair of neighbours, and all at once.
+TEST(VerdictTest, AnEarlierRuleGoesFirst) {
+  const auto rule_of = [](OomVerdict first, const std::vector<std::function<void(Failed&)>>& changes) {
+    Failed failed(first, "first", 0);
+    for (const auto& change : changes) change(failed);
+    return std::string(failed.Judge().rule);
+  };
+  const auto leak = [](Failed& of) { of.Leak(); };
+  const auto to_come = [](Failed& of) { of.to_come_bytes = 11; };
+  const auto is_short = [](Failed& of) { of.ShortLater(); };
+  const auto fits = [](Failed& of) {
+    of.what_ifs.rows[0].ooms = 0;
+    of.what_ifs.rows[0].projected = of.row().projected;
+  };
+  const auto advise = [](Failed& of) { of.Advise(); };
+  const auto own = [](Failed& of) { of.OfferOwn(); };
+  EXPECT_EQ(rule_of(OomVerdict::kUnknown, {leak, to_come, is_short, fits, advise, own}), "no_failure");
+  EXPECT_EQ(rule_of(OomVerdict::kLimit, {leak}), "leak");
+  EXPECT_EQ(rule_of(OomVerdict::kLimit, {to_come}), "limit_to_raise");
+  EXPECT_EQ(rule_of(OomVerdict::kLimit, {to_come, advise}), "not_of_this_allocator");
+  EXPECT_EQ(rule_of(OomVerdict::kLimit, {own}), "not_of_this_allocator");
+  EXPECT_EQ(rule_of(OomVerdict::kOutside, {to_come, is_short, advise, own}), "not_of_this_allocator");
+  EXPECT_EQ(rule_of(OomVerdict::kCapacity, {to_come, is_short, fits, advise, own}), "optimizer_state_to_come");
+  EXPECT_EQ(rule_of(OomVerdict::kCapacity, {is_short, fits, advise, own}), "short_later");
+  EXPECT_EQ(rule_of(OomVerdict::kCapacity, {fits, advise, own}), "not_reproduced");
+  EXPECT_EQ(rule_of(OomVerdict::kCapacity, {advise, own}), "setting_carries_through");
+  EXPECT_EQ(rule_of(OomVerdict::kCapacity, {own}), "own_allocator_carries_through");
+  EXPECT_EQ(rule_of(OomVerdict::kFragmentation, {advise, own}), "first_stays");
 }
 
 TEST(VerdictTest, AClaimOfTheRequestAloneGoesWhereARowGetsPast) {
   const std::string full = std::string("nearly full: it would fit") + core::kNonePacksAsWell;
   for (const std::uint64_t ooms : {std::uint64_t{0}, std::uint64_t{1}}) {
-    Explanation e = Failed(OomVerdict::kNearlyFull, full, ooms);
-    SetLastVerdict(e);
-    EXPECT_EQ(e.verdict, OomVerdict::kNearlyFull);
-    const bool is_claimed = AllEvidence(e).find("packs as well") != std::string::npos;
+    const LastWord word = Failed(OomVerdict::kNearlyFull, full, ooms).Judge();
+    EXPECT_EQ(word.verdict.kind, OomVerdict::kNearlyFull);
+    const bool is_claimed = AllEvidence(word).find("packs as well") != std::string::npos;
     EXPECT_EQ(is_claimed, ooms > 0);
-    EXPECT_EQ(AllEvidence(e).find("expandable_segments:True just gets past") != std::string::npos, ooms == 0);
+    EXPECT_EQ(AllEvidence(word).find("expandable_segments:True just gets past") != std::string::npos, ooms == 0);
   }
-  Explanation e = Failed(OomVerdict::kCapacity, std::string("capacity: short by 1") + core::kNoSettingHelps, 1);
-  e.own.emplace().row = CutOffRow(0);  // our own allocator's
-  SetLastVerdict(e);
-  EXPECT_THAT(AllEvidence(e), Not(HasSubstr("can help")));
+  Failed e(OomVerdict::kCapacity, std::string("capacity: short by 1") + core::kNoSettingHelps, 1);
+  e.what_ifs.own.emplace().row = CutOffRow(0);  // our own allocator's
+  EXPECT_THAT(AllEvidence(e.Judge()), Not(HasSubstr("can help")));
 }
 
 TEST(VerdictTest, StepsLeftOfALeakAreThoseOfTheRow) {
-  Explanation e = Failed(OomVerdict::kFragmentation, "fragmentation: x", 0);
-  e.accounting.live_bytes = 1000;
-  e.growing = GrowingBytes{.bytes = 900, .bytes_per_step = 10};
-  e.what_if_capacity_bytes = 100000;  // room for thousands of steps of that growth
-  SetLastVerdict(e);
-  EXPECT_EQ(e.verdict, OomVerdict::kLeak);
-  EXPECT_THAT(e.advice.sentence, HasSubstr("how long it lasts is not known"));
+  Failed e(OomVerdict::kFragmentation, "fragmentation: x", 0);
+  e.Leak();
+  e.what_ifs.capacity_bytes = 100000;  // room for thousands of steps of that growth
+  EXPECT_EQ(e.Judge().verdict.kind, OomVerdict::kLeak);
+  EXPECT_THAT(*e.Judge().withheld, HasSubstr("how long it lasts is not known"));
 
-  e.what_if[1].projected.emplace().ooms = 1;
-  e.what_if[1].projected->failed_steps_later = 3;
-  SetLastVerdict(e);
-  EXPECT_THAT(e.advice.sentence, HasSubstr("fails about 3 steps later (projected)"));
-  e.what_if[1].projected->failed_steps_later = 0;
-  SetLastVerdict(e);
-  EXPECT_THAT(e.advice.sentence, HasSubstr("fails in the same step (projected)"));
+  e.row().projected.emplace().ooms = 1;
+  e.row().projected->failed_steps_later = 3;
+  EXPECT_THAT(*e.Judge().withheld, HasSubstr("fails about 3 steps later (projected)"));
+  e.row().projected->failed_steps_later = 0;
+  EXPECT_THAT(*e.Judge().withheld, HasSubstr("fails in the same step (projected)"));
 }
 
 TEST(VerdictTest, GrowthThatEndsIsNoLeak) {
-  Explanation e = Failed(OomVerdict::kFragmentation, "fragmentation: x", 0);
+  Failed e(OomVerdict::kFragmentation, "fragmentation: x", 0);
+  e.Leak();
+  e.row().projected.emplace().available_bytes = 1000;
+  e.row().projected->peak_reserved_bytes = 900;
+  EXPECT_EQ(e.Judge().verdict.kind, OomVerdict::kFragmentation);
+  e.row().projected->growth_bytes_per_step = 10;
+  EXPECT_EQ(e.Judge().verdict.kind, OomVerdict::kLeak);
+}
+
+// A tenth of what is live is a leak where it is more than the holes, and a quarter in any case.
+TEST(VerdictTest, AFewLeftBytesAreALeakBesideFewHoles) {
+  Failed e(OomVerdict::kFragmentation, "fragmentation: x", 0);
   e.accounting.live_bytes = 1000;
-  e.growing = GrowingBytes{.bytes = 900, .bytes_per_step = 10};
-  e.what_if[1].projected.emplace().available_bytes = 1000;
-  e.what_if[1].projected->peak_reserved_bytes = 900;
-  SetLastVerdict(e);
-  EXPECT_EQ(e.verdict, OomVerdict::kFragmentation);
-  e.what_if[1].projected->growth_bytes_per_step = 10;
-  SetLastVerdict(e);
-  EXPECT_EQ(e.verdict, OomVerdict::kLeak);
+  e.accounting.allocated_bytes = 1000;
+  e.accounting.reserved_bytes = 1100;
+  const auto kind_with = [&e](std::uint64_t left) {
+    e.growing = GrowingBytes{.bytes = left, .bytes_per_step = 10};
+    return e.Judge().verdict.kind;
+  };
+  EXPECT_EQ(kind_with(100), OomVerdict::kFragmentation);  // as much as the holes
+  EXPECT_EQ(kind_with(101), OomVerdict::kLeak);
+  e.accounting.reserved_bytes = 2000;
+  EXPECT_EQ(kind_with(249), OomVerdict::kFragmentation);
+  EXPECT_EQ(kind_with(250), OomVerdict::kLeak);
+}
+
+TEST(VerdictTest, WhatIsWithheldPastesNothing) {
+  Failed e(OomVerdict::kFragmentation, "fragmentation: x", 0);
+  e.Advise();
+  e.OfferOwn();
+  const WhatIfs none = Withheld(e.what_ifs, "because");
+  EXPECT_EQ(none.advice.paste, std::nullopt);
+  EXPECT_EQ(none.advice.sentence, "because");
+  EXPECT_FALSE(none.own.has_value());
+  EXPECT_EQ(none.rows.size(), 2u);
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ std::vector<std::size_t> AllMoments(const RunColumns& run) {
 
 // Of a what-if: its blocks and segments add up to its sums, and its peak is the row's.
 void ExpectWhatIf(const RunColumns& run, const answers::Explanation& explanation) {
-  const remedies::WhatIfRow& row = explanation.what_if.at(run.json()["what_if_row"]);
+  const remedies::WhatIfRow& row = explanation.what_ifs.rows.at(run.json()["what_if_row"]);
   SCOPED_TRACE(row.conf);
   EXPECT_EQ(run.json()["name"], row.conf);
   const std::uint64_t projected = row.projected.has_value() ? row.projected->peak_reserved_bytes : 0;
@@ -179,7 +179,7 @@ void ExpectWholePage(const trace::Snapshot& snapshot) {
   const PageReader page(PageOf(explanation));
   const nlohmann::json& input = page.index()["inputs"][0];
   EXPECT_EQ(input["explanation"], nlohmann::json::parse(report::ToJson({explanation})));
-  ASSERT_EQ(page.index()["runs"].size(), 1 + explanation.what_if.size());
+  ASSERT_EQ(page.index()["runs"].size(), 1 + explanation.what_ifs.rows.size());
   const RunColumns observed(page, 0);
   EXPECT_FALSE(observed.json()["is_thinned"]);
   const timeline::Timeline timeline = MustObserve(snapshot);
@@ -270,7 +270,7 @@ TEST(PageTest, ACauseNamesItsBlocksAndAMomentAtWhichTheyAreThere) {
   const nlohmann::json& input = page.index()["inputs"][0];
   std::size_t with_blocks = 0;
   std::size_t at = 0;
-  for (const answers::ExplainedCause& cause : explanation.causes) {
+  for (const answers::ExplainedCause& cause : explanation.why.causes) {
     if (cause.finding.finding != analyses::Finding::kFound) continue;
     const nlohmann::json& shown = input["causes"][at++];
     EXPECT_EQ(shown["name"], std::string(analyses::CauseName(cause.finding.kind)));

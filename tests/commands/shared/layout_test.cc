@@ -88,8 +88,8 @@ TEST_F(LayoutTest, MarkdownEscapesWhatItWouldRead) {
   EXPECT_EQ(MarkdownText("a|b <c> `d` *e*\n"), "a\\|b \\<c\\> \\`d\\` \\*e\\*?");
   std::vector<answers::Explanation> explained = ExplainedText(oom_messages::kNeighbours);
   ASSERT_EQ(explained.size(), 1u);
-  explained[0].stacks.push_back({"<lambda> a|b.py:3", 1 << 20, 2});
-  explained[0].advice.paste = "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+  explained[0].memory.holders.stacks.push_back({"<lambda> a|b.py:3", 1 << 20, 2});
+  explained[0].what_ifs.advice.paste = "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
   const std::string text = ToMarkdown(explained);
   EXPECT_THAT(text, HasSubstr("| 1.00 MiB | 2 | \\<lambda\\> a\\|b.py:3 |\n"));
   EXPECT_THAT(text, HasSubstr("```bash\nexport PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n```\n"));
@@ -105,15 +105,16 @@ TEST_F(LayoutTest, TheTracebackNamesTheProgramsOwnLines) {
       "  File \"/v/site-packages/torch/nn/modules/linear.py\", line 134, in forward\n    return F.linear(x)\n";
   const std::vector<answers::Explanation> explained = ExplainedText(log + oom_messages::kNeighbours);
   ASSERT_EQ(explained.size(), 1u);
-  ASSERT_TRUE(explained[0].raised_at.has_value());
-  EXPECT_EQ(explained[0].raised_at->line, "model.py:6 forward");
-  EXPECT_EQ(explained[0].raised_at->code, "h = self.up(x)");
-  EXPECT_THAT(explained[0].raised_at->path, testing::ElementsAre("train.py:23 <module>", "model.py:6 forward"));
+  ASSERT_TRUE(explained[0].failure.raised_at.has_value());
+  EXPECT_EQ(explained[0].failure.raised_at->line, "model.py:6 forward");
+  EXPECT_EQ(explained[0].failure.raised_at->code, "h = self.up(x)");
+  EXPECT_THAT(explained[0].failure.raised_at->path, testing::ElementsAre("train.py:23 <module>", "model.py:6 forward"));
   EXPECT_THAT(PrintExplanations(explained, false), HasSubstr("train.py:23 <module> > model.py:6 forward"));
   // Far behind another error's traceback: not this message's.
   std::string far;
   for (int i = 0; i < 40; ++i) far += "step done\n";
-  EXPECT_FALSE(ExplainedText(log + "ValueError: x\n" + far + oom_messages::kNeighbours)[0].raised_at.has_value());
+  EXPECT_FALSE(
+      ExplainedText(log + "ValueError: x\n" + far + oom_messages::kNeighbours)[0].failure.raised_at.has_value());
 }
 
 TEST_F(LayoutTest, RanksThatInterleaveAreToldApart) {
@@ -123,8 +124,8 @@ TEST_F(LayoutTest, RanksThatInterleaveAreToldApart) {
       "[rank1]:     a()\n[rank0]:     b()\n[rank1]: torch.OutOfMemoryError: ";
   const std::vector<answers::Explanation> explained = ExplainedText(log + oom_messages::kNeighbours);
   ASSERT_EQ(explained.size(), 1u);
-  ASSERT_TRUE(explained[0].raised_at.has_value());
-  EXPECT_THAT(explained[0].raised_at->path, testing::ElementsAre("one.py:1 f"));
+  ASSERT_TRUE(explained[0].failure.raised_at.has_value());
+  EXPECT_THAT(explained[0].failure.raised_at->path, testing::ElementsAre("one.py:1 f"));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Optional;
 
 struct Printed {
   json document;
@@ -127,14 +128,13 @@ TEST(ExplainModelTest, NamesTheTensorOfTheFailedSize) {
       "allocated; 835.88 MiB free; 13.06 GiB reserved in total by PyTorch)";
   const std::vector<readers::OomMessage> messages = readers::FindOomMessages(text);
   ASSERT_EQ(messages.size(), 1u);
-  answers::Explanation explanation = answers::ExplainMessage(messages[0], {});
-  estimate::AddModel(ModelOf("tabformer-large"), explanation);
-  EXPECT_THAT(explanation.evidence.back(),
-              AllOf(HasSubstr("tb_model.bert.embeddings.word_embeddings.weight"), HasSubstr("867,813 x 832"),
-                    HasSubstr("82.6 % of all parameters"), HasSubstr("visitor_id")));
-  answers::Explanation other = answers::ExplainMessage(messages[0], {});
-  estimate::AddModel(ModelOf("bert-base-uncased"), other);
-  EXPECT_THAT(other.evidence.back(), HasSubstr("no parameter of BertModel has the size"));
+  const answers::Explanation explanation = answers::ExplainMessage(messages[0], {});
+  EXPECT_THAT(estimate::ModelEvidence(ModelOf("tabformer-large"), explanation.failure),
+              Optional(AllOf(HasSubstr("tb_model.bert.embeddings.word_embeddings.weight"), HasSubstr("867,813 x 832"),
+                             HasSubstr("82.6 % of all parameters"), HasSubstr("visitor_id"))));
+  EXPECT_THAT(estimate::ModelEvidence(ModelOf("bert-base-uncased"), explanation.failure),
+              Optional(HasSubstr("no parameter of BertModel has the size")));
+  EXPECT_EQ(estimate::ModelEvidence(ModelOf("bert-base-uncased"), {}), std::nullopt);
 }
 
 }  // namespace

@@ -1,0 +1,55 @@
+// What other settings would have done: the recorded requests replayed under each, which one is advised, and our own
+// allocator's row beside them.
+//
+//   absl::StatusOr<NotedWhatIfs> tried = TrySettings(snapshot, run, steps, settings, nullptr);
+//   tried->what_ifs.advice.paste
+#ifndef ASHLAR_COMMANDS_EXPLAIN_WHAT_IFS_H_
+#define ASHLAR_COMMANDS_EXPLAIN_WHAT_IFS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "allocator/trace/request.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/analyses/steps/steps.h"
+#include "analyzer/replay/warm_replay.h"
+#include "analyzer/whatif/advice.h"
+#include "analyzer/whatif/own_allocator.h"
+#include "analyzer/whatif/what_if.h"
+#include "commands/shared/replay_settings.h"
+#include "commands/shared/traced_run.h"
+
+namespace ashlar::answers {
+
+class PictureMaker;  // explain/picture/picture_maker.h
+
+struct WhatIfs {
+  std::optional<replay::Fidelity> fidelity = {};  // of the recorded settings
+  std::string replayed_as = {};                   // version, order, settings; empty without a replay
+  std::vector<remedies::WhatIfRow> rows = {};
+  std::optional<std::uint64_t> capacity_bytes = {};  // that every row had
+  remedies::Advice advice = {};
+  std::optional<remedies::OwnAllocator> own = {};  // nullopt: not asked for (own_allocator.h)
+};
+
+struct NotedWhatIfs {
+  WhatIfs what_ifs;
+  std::vector<trace::Note> notes = {};  // how the rows differ from the record
+};
+
+// `picture`, where given, draws the rows as they are replayed. An error is a replay's own.
+absl::StatusOr<NotedWhatIfs> TrySettings(const trace::Snapshot& snapshot, const ObservedRun& run,
+                                         const analyses::Steps& steps, const ReplaySettings& settings,
+                                         PictureMaker* picture);
+absl::StatusOr<WhatIfs> TrySettings(const trace::RequestTrace& requests, const ReplayedRun& run,
+                                    const ReplaySettings& settings, PictureMaker* picture);
+
+// The same without advice, and why there is none.
+WhatIfs Withheld(WhatIfs what_ifs, std::string because);
+
+}  // namespace ashlar::answers
+
+#endif  // ASHLAR_COMMANDS_EXPLAIN_WHAT_IFS_H_
