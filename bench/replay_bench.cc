@@ -230,7 +230,7 @@ Recorded MakeRecorded(bool is_recording) {
   out.snapshot.device_traces = std::move(stacked.device_traces);
   out.snapshot.stacks = std::move(stacked.stacks);
   if (!is_recording) out.snapshot.recording.reset();
-  replay::RecordedReplay replayed = *replay::ReplayAsRecorded(out.snapshot, 0);
+  replay::RecordedReplay replayed = *replay::ReplayAsRecorded({out.snapshot, 0});
   out.options = std::move(replayed.options);
   out.program = std::move(replayed.program);
   return out;
@@ -239,7 +239,7 @@ Recorded MakeRecorded(bool is_recording) {
 void Warm(benchmark::State& state, const Recorded& recorded) {
   for (auto _ : state) {
     const absl::StatusOr<replay::WarmReplay> replay =
-        replay::RunWarmReplay(recorded.snapshot, recorded.program, recorded.options);
+        replay::RunWarmReplay({recorded.snapshot, 0}, recorded.program, recorded.options);
     if (replay.ok() && replay->fidelity.IsExact() && replay->fidelity.total > 0) continue;
     state.SkipWithError("wrong answer: not every allocation landed where it was recorded");
     break;

@@ -51,15 +51,15 @@ using trace::Fact;
 
 class LogReplayer {
  public:
-  LogReplayer(const trace::Snapshot& snapshot, const SnapshotProgram& program, const policy::Options& options,
+  LogReplayer(const timeline::DeviceTrace& trace, const SnapshotProgram& program, const policy::Options& options,
               const WarmReplayHints& hints)
-      : snapshot_(snapshot),
+      : trace_(trace),
         program_(program),
-        events_(timeline::EventsOf(snapshot, program.device)),
-        facts_(snapshot.recording->facts),
+        events_(trace.events),
+        facts_(trace.recording->facts),
         other_capacity_bytes_(hints.other_capacity_bytes),
         peaks_from_(hints.peaks_from),
-        reservations_(FindReservations(snapshot, program, options, hints.device_total_bytes)),
+        reservations_(FindReservations(trace, program, options, hints.device_total_bytes)),
         device_(options.policy == policy::Policy::kAshlar ? hints.device_total_bytes : std::nullopt,
                 hints.other_capacity_bytes),
         allocator_(&device_, WithReserve(options, reservations_)),
@@ -74,7 +74,7 @@ class LogReplayer {
     while (next_event_ < peaks_from_ && next_event_ < events_.size()) Step();
     if (peaks_from_ > 0) allocator_.ResetPeaks();
     while (HasFact() || next_event_ < events_.size()) Step();
-    return FinishWindow(snapshot_, program_, device_, std::move(fidelity_), allocator_, sink_);
+    return FinishWindow(trace_, program_, device_, std::move(fidelity_), allocator_, sink_);
   }
 
   absl::StatusOr<RecordedMoments> RunTo(const timeline::EventWindow& window) {
@@ -90,7 +90,7 @@ class LogReplayer {
 
  private:
   absl::Status Begin() {
-    if (snapshot_.recording->limit_bytes.has_value()) allocator_.SetMemoryLimit(snapshot_.recording->limit_bytes);
+    if (trace_.recording->limit_bytes.has_value()) allocator_.SetMemoryLimit(trace_.recording->limit_bytes);
     if (absl::Status status = Restore(); !status.ok()) return status;
     sink_.Watch(allocator_);
     return absl::OkStatus();
@@ -105,7 +105,7 @@ class LogReplayer {
 
   absl::Status Restore() {
     const absl::StatusOr<std::vector<core::Block*>> start =
-        RestoreWindow(program_, reservations_, allocator_, device_, StartOf(snapshot_, program_.device));
+        RestoreWindow(program_, reservations_, allocator_, device_, trace_.start);
     if (!start.ok()) return start.status();
     std::size_t next = 0;
     for (const timeline::StateSegment& segment : program_.start.segments) {
@@ -376,7 +376,7 @@ class LogReplayer {
 
   static constexpr std::uint64_t kMostUsers = 1 << 20;  // a damaged record must not count for hours
 
-  const trace::Snapshot& snapshot_;
+  const timeline::DeviceTrace& trace_;
   const SnapshotProgram& program_;
   const std::vector<Event>& events_;
   const std::vector<Fact>& facts_;
@@ -399,19 +399,15 @@ class LogReplayer {
 
 }  // namespace
 
-bool NamesCalls(const trace::Snapshot& snapshot, int device) {
-  return snapshot.recording.has_value() && snapshot.recording->has_calls && snapshot.recording->device == device;
-}
-
-absl::StatusOr<WarmReplay> RunLogReplay(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+absl::StatusOr<WarmReplay> RunLogReplay(const timeline::DeviceTrace& trace, const SnapshotProgram& program,
                                         const policy::Options& options, const WarmReplayHints& hints) {
-  return LogReplayer(snapshot, program, options, hints).Run();
+  return LogReplayer(trace, program, options, hints).Run();
 }
 
-absl::StatusOr<RecordedMoments> ReplayToMoments(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+absl::StatusOr<RecordedMoments> ReplayToMoments(const timeline::DeviceTrace& trace, const SnapshotProgram& program,
                                                 const policy::Options& options, const WarmReplayHints& hints,
                                                 const timeline::EventWindow& window) {
-  return LogReplayer(snapshot, program, options, hints).RunTo(window);
+  return LogReplayer(trace, program, options, hints).RunTo(window);
 }
 
 }  // namespace ashlar::replay

@@ -29,6 +29,7 @@
 #include "analyzer/replay/recorded_window.h"
 #include "analyzer/replay/snapshot_program.h"
 #include "analyzer/replay/warm_replay.h"
+#include "analyzer/timeline/device_trace.h"
 #include "analyzer/timeline/window.h"
 
 namespace ashlar::replay {
@@ -59,14 +60,12 @@ struct RequestFacts {
   }
 };
 
-bool NamesCalls(const trace::Snapshot& snapshot, int device);
-
-// Of a recording that NamesCalls.
-absl::StatusOr<WarmReplay> RunLogReplay(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+// Of a recording that names its calls (DeviceTrace::NamesCalls).
+absl::StatusOr<WarmReplay> RunLogReplay(const timeline::DeviceTrace& trace, const SnapshotProgram& program,
                                         const policy::Options& options, const WarmReplayHints& hints);
 
 // Replays up to the window's end. FailedPrecondition where the replay does not follow the record so far.
-absl::StatusOr<RecordedMoments> ReplayToMoments(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+absl::StatusOr<RecordedMoments> ReplayToMoments(const timeline::DeviceTrace& trace, const SnapshotProgram& program,
                                                 const policy::Options& options, const WarmReplayHints& hints,
                                                 const timeline::EventWindow& window);
 

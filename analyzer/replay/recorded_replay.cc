@@ -89,15 +89,14 @@ std::map<int, std::uint64_t> HeldByDevice(const trace::Snapshot& snapshot) {
 }
 
 // What the program held, and nothing that an allocator decided.
-absl::StatusOr<RecordedReplay> CallsAsRecorded(const trace::Snapshot& snapshot, int device,
-                                               const ReplayOverrides& overrides) {
+absl::StatusOr<RecordedReplay> CallsAsRecorded(const timeline::DeviceTrace& trace, const ReplayOverrides& overrides) {
   const policy::Compat compat = overrides.compat.value_or(policy::Compat::kTorch210);
   absl::StatusOr<policy::Options> options =
       policy::ParseConf(overrides.conf.value_or(""), compat, policy::Keys::kAshlar);
   if (!options.ok()) return options.status();
-  absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(snapshot, device, CallsSizeRule());
+  absl::StatusOr<timeline::Timeline> observed = timeline::MakeObservedTimeline(trace, CallsSizeRule());
   if (!observed.ok()) return observed.status();
-  return RecordedReplay{*std::move(options), MakeCallsProgram(snapshot, device), WarmReplay{},
+  return RecordedReplay{*std::move(options), MakeCallsProgram(trace), WarmReplay{},
                         "device calls: no allocator to replay", *std::move(observed)};
 }
 
@@ -111,11 +110,10 @@ std::optional<std::int64_t> LastFailure(const trace::EventList& events) {
 
 }  // namespace
 
-std::uint64_t FailedRequests(const trace::Snapshot& snapshot, int device) {
-  if (static_cast<std::size_t>(device) >= snapshot.device_traces.size()) return 0;
-  const trace::EventList& events = snapshot.device_traces[static_cast<std::size_t>(device)];
-  return static_cast<std::uint64_t>(std::count_if(
-      events.begin(), events.end(), [](const trace::Event& event) { return event.action == trace::Action::kOom; }));
+std::uint64_t FailedRequests(const timeline::DeviceTrace& trace) {
+  return static_cast<std::uint64_t>(
+      std::count_if(trace.events.begin(), trace.events.end(),
+                    [](const trace::Event& event) { return event.action == trace::Action::kOom; }));
 }
 
 std::vector<int> UsedDevices(const trace::Snapshot& snapshot) {
@@ -148,16 +146,15 @@ int DeviceToExplain(const trace::Snapshot& snapshot) {
   return busiest;
 }
 
-absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot, int device,
-                                                const ReplayOverrides& overrides) {
-  if (trace::RecordsDeviceCalls(snapshot)) return CallsAsRecorded(snapshot, device, overrides);
+absl::StatusOr<RecordedReplay> ReplayAsRecorded(const timeline::DeviceTrace& trace, const ReplayOverrides& overrides) {
+  const trace::Snapshot& snapshot = *trace.snapshot;
+  if (trace::RecordsDeviceCalls(snapshot)) return CallsAsRecorded(trace, overrides);
   const policy::Compat compat = overrides.compat.value_or(GuessCompat(snapshot));
   absl::StatusOr<policy::Options> options = OptionsFor(snapshot, compat, overrides);
   if (!options.ok()) return options.status();
   // The recorded settings decide how the recorded blocks are read, whatever is replayed.
   const absl::StatusOr<policy::Options> recorded = RecordedOptions(snapshot, compat);
-  absl::StatusOr<ObservedProgram> made =
-      ObserveProgram(snapshot, device, SizeRuleOf(recorded.ok() ? *recorded : *options));
+  absl::StatusOr<ObservedProgram> made = ObserveProgram(trace, SizeRuleOf(recorded.ok() ? *recorded : *options));
   if (!made.ok()) return made.status();
   WarmReplayHints hints;
   hints.keeps_timeline = overrides.keeps_timeline;
@@ -166,7 +163,7 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot,
   policy::FreeOrder best_order = options->free_order;
   for (const policy::FreeOrder order : OrdersToTry(snapshot, *options, overrides)) {
     options->free_order = order;
-    absl::StatusOr<WarmReplay> warm = RunWarmReplay(snapshot, made->program, *options, hints);
+    absl::StatusOr<WarmReplay> warm = RunWarmReplay(trace, made->program, *options, hints);
     if (!warm.ok()) return warm.status();
     const bool is_exact = warm->fidelity.matched == warm->fidelity.total;
     if (!best.has_value() || warm->fidelity.matched > best->fidelity.matched) {

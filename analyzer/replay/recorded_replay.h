@@ -14,6 +14,7 @@
 #include "allocator/trace/snapshot.h"
 #include "analyzer/replay/snapshot_program.h"
 #include "analyzer/replay/warm_replay.h"
+#include "analyzer/timeline/device_trace.h"
 
 namespace ashlar::replay {
 
@@ -33,11 +34,11 @@ struct RecordedReplay {
   timeline::Timeline observed;  // what was recorded, which the program was made with
 };
 
-absl::StatusOr<RecordedReplay> ReplayAsRecorded(const trace::Snapshot& snapshot, int device,
+absl::StatusOr<RecordedReplay> ReplayAsRecorded(const timeline::DeviceTrace& trace,
                                                 const ReplayOverrides& overrides = {});
 
-// Requests that failed on a device, by its trace.
-std::uint64_t FailedRequests(const trace::Snapshot& snapshot, int device);
+// Requests that failed.
+std::uint64_t FailedRequests(const timeline::DeviceTrace& trace);
 // Those that have events or memory, in order; device 0 for an empty snapshot.
 std::vector<int> UsedDevices(const trace::Snapshot& snapshot);
 // The device of the last request that failed; where none did, the one that holds most.

@@ -46,18 +46,17 @@ void SetStart(RecordedMoment begin, std::vector<trace::ReservedRange> reservatio
 
 }  // namespace
 
-absl::StatusOr<trace::Snapshot> CutTrace(const trace::Snapshot& snapshot, int device,
-                                         const timeline::AskedWindow& asked) {
-  const trace::EventList& events = timeline::EventsOf(snapshot, device);
-  const absl::StatusOr<EventWindow> window = timeline::FindWindow({events.data(), events.size()}, asked);
+absl::StatusOr<trace::Snapshot> CutTrace(const timeline::DeviceTrace& trace, const timeline::AskedWindow& asked) {
+  const trace::Snapshot& snapshot = *trace.snapshot;
+  const absl::StatusOr<EventWindow> window = timeline::FindWindow({trace.events.data(), trace.events.size()}, asked);
   if (!window.ok()) return window.status();
-  absl::StatusOr<ObservedProgram> whole = ObserveProgram(snapshot, device, RuleOf(snapshot));
+  absl::StatusOr<ObservedProgram> whole = ObserveProgram(trace, RuleOf(snapshot));
   if (!whole.ok()) return whole.status();
-  if (!NamesCalls(snapshot, device)) return timeline::CutSnapshot(snapshot, whole->observed, *window);
+  if (!trace.NamesCalls()) return timeline::CutSnapshot(snapshot, whole->observed, *window);
   const absl::StatusOr<policy::Options> options = RecordedOptions(snapshot, GuessCompat(snapshot));
   if (!options.ok()) return options.status();
   const WarmReplayHints hints{.device_total_bytes = snapshot.recording->device_total_bytes};
-  absl::StatusOr<RecordedMoments> moments = ReplayToMoments(snapshot, whole->program, *options, hints, *window);
+  absl::StatusOr<RecordedMoments> moments = ReplayToMoments(trace, whole->program, *options, hints, *window);
   if (!moments.ok()) return timeline::CutSnapshot(snapshot, whole->observed, *window);
   trace::Snapshot out = timeline::CutSnapshot(snapshot, whole->observed, moments->window);
   SetStart(std::move(moments->begin), std::move(moments->end.reservations), *out.recording);

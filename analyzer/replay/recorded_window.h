@@ -16,6 +16,7 @@
 #include "allocator/core/caching_allocator.h"
 #include "allocator/trace/fact.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/timeline/device_trace.h"
 #include "analyzer/timeline/window.h"
 
 namespace ashlar::replay {
@@ -37,8 +38,7 @@ struct RecordedMoments {
 };
 
 // Errors: those of FindWindow, and FailedPrecondition where trace and segments contradict each other.
-absl::StatusOr<trace::Snapshot> CutTrace(const trace::Snapshot& snapshot, int device,
-                                         const timeline::AskedWindow& asked);
+absl::StatusOr<trace::Snapshot> CutTrace(const timeline::DeviceTrace& trace, const timeline::AskedWindow& asked);
 
 }  // namespace ashlar::replay
 

@@ -218,13 +218,13 @@ absl::StatusOr<std::vector<core::Block*>> RestoreWindow(const SnapshotProgram& p
   return start;
 }
 
-absl::StatusOr<WarmReplay> FinishWindow(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+absl::StatusOr<WarmReplay> FinishWindow(const timeline::DeviceTrace& trace, const SnapshotProgram& program,
                                         RecordedDevice& device, Fidelity fidelity, core::CachingAllocator& allocator,
                                         DecisionSink& sink) {
   allocator.SetSink(nullptr);
   absl::StatusOr<timeline::Timeline> made = sink.Finish();
   if (!made.ok()) return made.status();
-  const absl::Status final_state = timeline::CheckAgainstFinalState(StateOf(allocator, program.device), snapshot);
+  const absl::Status final_state = timeline::CheckAgainstFinalState(StateOf(allocator, program.device), trace);
   fidelity.final_state_matches = final_state.ok();
   fidelity.final_state_difference = std::string(final_state.message());
   fidelity.tails_inferred = program.start.inferred_tails;

@@ -2,7 +2,7 @@
 //
 //   absl::StatusOr<std::vector<core::Block*>> start = RestoreWindow(program, reservations, allocator, device);
 //   ...                                                   // the window, step by step
-//   return FinishWindow(snapshot, program, device, fidelity, allocator, sink);
+//   return FinishWindow(trace, program, device, fidelity, allocator, sink);
 //
 // Functions over the replayer's own parts, which outlive the calls. Not thread-safe.
 #ifndef ASHLAR_ANALYZER_REPLAY_REPLAYED_WINDOW_H_
@@ -19,6 +19,7 @@
 #include "analyzer/replay/reservations.h"
 #include "analyzer/replay/snapshot_program.h"
 #include "analyzer/replay/warm_replay.h"
+#include "analyzer/timeline/device_trace.h"
 #include "analyzer/timeline/start_state.h"
 
 namespace ashlar::replay {
@@ -41,7 +42,7 @@ absl::StatusOr<std::vector<core::Block*>> RestoreWindow(const SnapshotProgram& p
                                                         const trace::RecordedStart* recorded = nullptr);
 
 // Ends the replay: its timeline, and its last state against the recorded one. Takes the sink from the allocator.
-absl::StatusOr<WarmReplay> FinishWindow(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+absl::StatusOr<WarmReplay> FinishWindow(const timeline::DeviceTrace& trace, const SnapshotProgram& program,
                                         RecordedDevice& device, Fidelity fidelity, core::CachingAllocator& allocator,
                                         DecisionSink& sink);
 

@@ -66,15 +66,15 @@ struct RecordedReservation {
   std::optional<LaneId> lane;  // of what it holds in the end; nullopt: it was gone
 };
 
-std::vector<RecordedReservation> RecordedReservations(const trace::Snapshot& snapshot, int device) {
+std::vector<RecordedReservation> RecordedReservations(const timeline::DeviceTrace& trace) {
   std::vector<RecordedReservation> out;
-  if (!snapshot.recording.has_value()) return out;
-  for (const trace::ReservedRange& range : snapshot.recording->reservations) {
+  if (trace.recording == nullptr) return out;
+  for (const trace::ReservedRange& range : trace.recording->reservations) {
     RecordedReservation& reservation = out.emplace_back(RecordedReservation{range, std::nullopt});
-    for (const trace::SnapshotSegment& segment : snapshot.segments) {
-      if (!segment.is_expandable || segment.device != device || segment.address < range.address) continue;
-      if (segment.address - range.address >= range.size_bytes) continue;
-      reservation.lane = LaneId{Handle(segment.stream), segment.is_small_pool, segment.pool};
+    for (const trace::SnapshotSegment* segment : trace.segments) {
+      if (!segment->is_expandable || segment->address < range.address) continue;
+      if (segment->address - range.address >= range.size_bytes) continue;
+      reservation.lane = LaneId{Handle(segment->stream), segment->is_small_pool, segment->pool};
     }
   }
   return out;
@@ -158,14 +158,8 @@ void CutAtReservations(const std::vector<trace::ReservedRange>& reservations, ti
 
 }  // namespace
 
-const trace::RecordedStart* StartOf(const trace::Snapshot& snapshot, int device) {
-  const bool has_start = snapshot.recording.has_value() && snapshot.recording->device == device &&
-                         snapshot.recording->has_calls && snapshot.recording->start.has_value();
-  return has_start ? &*snapshot.recording->start : nullptr;
-}
-
-timeline::StartState FirstState(const trace::Snapshot& snapshot, int device, timeline::StartState rewound) {
-  const trace::RecordedStart* recorded = StartOf(snapshot, device);
+timeline::StartState FirstState(const timeline::DeviceTrace& trace, timeline::StartState rewound) {
+  const trace::RecordedStart* recorded = trace.start;
   if (recorded == nullptr) return rewound;
   if (!recorded->has_segments) {
     std::vector<trace::ReservedRange> ascending = recorded->reservations;
@@ -174,22 +168,22 @@ timeline::StartState FirstState(const trace::Snapshot& snapshot, int device, tim
     return rewound;
   }
   timeline::StartState out;
-  out.device = device;
+  out.device = trace.device;
   for (const trace::SnapshotSegment& segment : recorded->segments) {
-    if (segment.device == device) out.segments.push_back(timeline::StateSegmentOf(segment));
+    if (segment.device == trace.device) out.segments.push_back(timeline::StateSegmentOf(segment));
   }
   std::sort(out.segments.begin(), out.segments.end(),
             [](const timeline::StateSegment& a, const timeline::StateSegment& b) { return a.address < b.address; });
   return out;
 }
 
-Reservations FindReservations(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+Reservations FindReservations(const timeline::DeviceTrace& trace, const SnapshotProgram& program,
                               const policy::Options& options, std::optional<std::uint64_t> device_total_bytes) {
   Reservations out;
-  const std::vector<RecordedReservation> recorded = RecordedReservations(snapshot, program.device);
-  const std::vector<trace::Event>& events = timeline::EventsOf(snapshot, program.device);
+  const std::vector<RecordedReservation> recorded = RecordedReservations(trace);
+  const std::vector<trace::Event>& events = trace.events;
   const std::optional<std::uint64_t> known = KnownSize(options, device_total_bytes);
-  const trace::RecordedStart* start = StartOf(snapshot, program.device);
+  const trace::RecordedStart* start = trace.start;
   if (start != nullptr && start->has_reservations && known.has_value()) {
     return KnownReservations(*start, program.start, *known);
   }

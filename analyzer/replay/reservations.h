@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "allocator/policy/options.h"
-#include "allocator/trace/snapshot.h"
 #include "analyzer/replay/snapshot_program.h"
+#include "analyzer/timeline/device_trace.h"
 #include "analyzer/timeline/start_state.h"
 
 namespace ashlar::replay {
@@ -28,11 +28,8 @@ struct LaneId {
   auto operator<=>(const LaneId&) const = default;
 };
 
-// The state in which the recording of `device` begins, as far as it says; nullptr where it says nothing.
-const trace::RecordedStart* StartOf(const trace::Snapshot& snapshot, int device);
-
-// The state in which the trace of `device` begins: as the recording says, else what its events lead back to.
-timeline::StartState FirstState(const trace::Snapshot& snapshot, int device, timeline::StartState rewound);
+// The state in which the trace begins: as the recording says, else what its events lead back to.
+timeline::StartState FirstState(const timeline::DeviceTrace& trace, timeline::StartState rewound);
 
 struct Reservation {
   LaneId lane;
@@ -48,9 +45,9 @@ struct Reservations {
 };
 
 // `device_total_bytes`: the recording device's memory, which sets the size of a reservation; nullopt where unknown.
-// Where `snapshot` is a recording of our own it names the reservations of its states; those of its start come in the
+// A recording of our own names the reservations of its states; those of its start come in the
 // order in which they were made.
-Reservations FindReservations(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+Reservations FindReservations(const timeline::DeviceTrace& trace, const SnapshotProgram& program,
                               const policy::Options& options, std::optional<std::uint64_t> device_total_bytes);
 
 // What a replay over a simulated device runs under: the size of a new reservation is the recording device's.

@@ -340,20 +340,17 @@ class ProgramMaker {
 
 }  // namespace
 
-absl::StatusOr<ObservedProgram> ObserveProgram(const trace::Snapshot& snapshot, int device,
+absl::StatusOr<ObservedProgram> ObserveProgram(const timeline::DeviceTrace& trace,
                                                const timeline::BlockSizeRule& rule) {
-  absl::StatusOr<timeline::ObservedTrace> trace = timeline::ObserveTrace(snapshot, device, rule);
-  if (!trace.ok()) return trace.status();
-  const bool has_facts = snapshot.recording.has_value() && snapshot.recording->device == device;
-  ProgramMaker maker(timeline::EventsOf(snapshot, device), trace->timeline,
-                     has_facts ? &snapshot.recording->facts : nullptr);
-  SnapshotProgram program = maker.Make(FirstState(snapshot, device, std::move(trace->start)));
-  return ObservedProgram{std::move(program), std::move(trace->timeline)};
+  absl::StatusOr<timeline::ObservedTrace> observed = timeline::ObserveTrace(trace, rule);
+  if (!observed.ok()) return observed.status();
+  ProgramMaker maker(trace.events, observed->timeline, trace.recording != nullptr ? &trace.recording->facts : nullptr);
+  SnapshotProgram program = maker.Make(FirstState(trace, std::move(observed->start)));
+  return ObservedProgram{std::move(program), std::move(observed->timeline)};
 }
 
-absl::StatusOr<SnapshotProgram> MakeProgram(const trace::Snapshot& snapshot, int device,
-                                            const timeline::BlockSizeRule& rule) {
-  absl::StatusOr<ObservedProgram> observed = ObserveProgram(snapshot, device, rule);
+absl::StatusOr<SnapshotProgram> MakeProgram(const timeline::DeviceTrace& trace, const timeline::BlockSizeRule& rule) {
+  absl::StatusOr<ObservedProgram> observed = ObserveProgram(trace, rule);
   if (!observed.ok()) return observed.status();
   return std::move(observed->program);
 }
@@ -404,10 +401,10 @@ class CallsProgram {
 
 }  // namespace
 
-SnapshotProgram MakeCallsProgram(const trace::Snapshot& snapshot, int device) {
-  CallsProgram out(device);
+SnapshotProgram MakeCallsProgram(const timeline::DeviceTrace& trace) {
+  CallsProgram out(trace.device);
   std::int64_t index = 0;
-  for (const trace::Event& event : timeline::EventsOf(snapshot, device)) out.Add(event, index++);
+  for (const trace::Event& event : trace.events) out.Add(event, index++);
   return out.Finish();
 }
 

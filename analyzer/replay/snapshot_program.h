@@ -20,8 +20,8 @@
 
 #include "absl/status/statusor.h"
 #include "allocator/trace/request.h"
-#include "allocator/trace/snapshot.h"
 #include "analyzer/timeline/block_size_rule.h"
+#include "analyzer/timeline/device_trace.h"
 #include "analyzer/timeline/start_state.h"
 #include "analyzer/timeline/timeline.h"
 
@@ -60,22 +60,20 @@ struct SnapshotProgram {
 };
 
 // FailedPrecondition when the device's trace and segments contradict each other.
-absl::StatusOr<SnapshotProgram> MakeProgram(const trace::Snapshot& snapshot, int device,
-                                            const timeline::BlockSizeRule& rule);
+absl::StatusOr<SnapshotProgram> MakeProgram(const timeline::DeviceTrace& trace, const timeline::BlockSizeRule& rule);
 
 // The same, and the timeline that it was made with (timeline/observed.h), so that a trace is rewound once.
 struct ObservedProgram {
   SnapshotProgram program;
   timeline::Timeline observed;
 };
-absl::StatusOr<ObservedProgram> ObserveProgram(const trace::Snapshot& snapshot, int device,
-                                               const timeline::BlockSizeRule& rule);
+absl::StatusOr<ObservedProgram> ObserveProgram(const timeline::DeviceTrace& trace, const timeline::BlockSizeRule& rule);
 
 // Turns the calls of a program that has no allocator into requests: an allocation and a free for each of its own, in
 // their order. A cold replay then says what an allocator would have made of them.
 
 // Of a snapshot for which trace::RecordsDeviceCalls holds.
-SnapshotProgram MakeCallsProgram(const trace::Snapshot& snapshot, int device);
+SnapshotProgram MakeCallsProgram(const timeline::DeviceTrace& trace);
 
 // A block is as big as what was asked for, and a segment as its block.
 timeline::BlockSizeRule CallsSizeRule();

@@ -29,12 +29,12 @@ using trace::OpKind;
 
 class WarmReplayer {
  public:
-  WarmReplayer(const trace::Snapshot& snapshot, const SnapshotProgram& program, const policy::Options& options,
+  WarmReplayer(const timeline::DeviceTrace& trace, const SnapshotProgram& program, const policy::Options& options,
                const WarmReplayHints& hints)
-      : snapshot_(snapshot),
+      : trace_(trace),
         program_(program),
-        events_(timeline::EventsOf(snapshot, program.device)),
-        reservations_(FindReservations(snapshot, program, options, hints.device_total_bytes)),
+        events_(trace.events),
+        reservations_(FindReservations(trace, program, options, hints.device_total_bytes)),
         allocator_(&device_, WithReserve(options, reservations_)),
         sink_(program.start, device_, hints.keeps_timeline) {
     allocator_.SetFailureReports(false);
@@ -319,8 +319,7 @@ class WarmReplayer {
     for (std::size_t i = static_cast<std::size_t>(program_.requests_end); i < events_.size(); ++i) {
       fidelity_.segments_total += IsSegmentEvent(events_[i].action) ? 1 : 0;
     }
-    absl::StatusOr<WarmReplay> out =
-        FinishWindow(snapshot_, program_, device_, std::move(fidelity_), allocator_, sink_);
+    absl::StatusOr<WarmReplay> out = FinishWindow(trace_, program_, device_, std::move(fidelity_), allocator_, sink_);
     if (out.ok()) out->user_calls = std::move(user_calls_);
     return out;
   }
@@ -330,7 +329,7 @@ class WarmReplayer {
     std::uint64_t address = 0;
   };
 
-  const trace::Snapshot& snapshot_;
+  const timeline::DeviceTrace& trace_;
   const SnapshotProgram& program_;
   const std::vector<Event>& events_;
   Reservations reservations_;
@@ -350,10 +349,10 @@ class WarmReplayer {
 
 }  // namespace
 
-absl::StatusOr<WarmReplay> RunWarmReplay(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+absl::StatusOr<WarmReplay> RunWarmReplay(const timeline::DeviceTrace& trace, const SnapshotProgram& program,
                                          const policy::Options& options, const WarmReplayHints& hints) {
-  if (NamesCalls(snapshot, program.device)) return RunLogReplay(snapshot, program, options, hints);
-  return WarmReplayer(snapshot, program, options, hints).Run();
+  if (trace.NamesCalls()) return RunLogReplay(trace, program, options, hints);
+  return WarmReplayer(trace, program, options, hints).Run();
 }
 
 }  // namespace ashlar::replay

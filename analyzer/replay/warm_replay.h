@@ -3,7 +3,7 @@
 // left (a release that stands before a new segment, an OOM). The start state's are the unsplit rests, which follow from
 // later addresses. All are counted. After a miss the replay goes on with its own state.
 //
-//   absl::StatusOr<WarmReplay> replay = RunWarmReplay(snapshot, program, options);
+//   absl::StatusOr<WarmReplay> replay = RunWarmReplay(trace, program, options);
 //   replay->fidelity.matched == replay->fidelity.total
 //
 // What a record cannot tell, so that a replay of it may miss: how old free segments were when the window began
@@ -24,8 +24,8 @@
 #include "allocator/core/stats.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/policy/options.h"
-#include "allocator/trace/snapshot.h"
 #include "analyzer/replay/snapshot_program.h"
+#include "analyzer/timeline/device_trace.h"
 #include "analyzer/timeline/timeline.h"
 
 namespace ashlar::replay {
@@ -77,7 +77,7 @@ struct WarmReplayHints {
   bool keeps_timeline = false;
 };
 
-absl::StatusOr<WarmReplay> RunWarmReplay(const trace::Snapshot& snapshot, const SnapshotProgram& program,
+absl::StatusOr<WarmReplay> RunWarmReplay(const timeline::DeviceTrace& trace, const SnapshotProgram& program,
                                          const policy::Options& options, const WarmReplayHints& hints = {});
 
 }  // namespace ashlar::replay

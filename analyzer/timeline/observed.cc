@@ -44,11 +44,7 @@ std::vector<Line> LinesOf(const State& state) {
   return lines;
 }
 
-std::vector<Line> LinesOf(const trace::Snapshot& snapshot, int device) {
-  std::vector<const trace::SnapshotSegment*> segments;
-  for (const trace::SnapshotSegment& segment : snapshot.segments) {
-    if (segment.device == device) segments.push_back(&segment);
-  }
+std::vector<Line> LinesOf(std::vector<const trace::SnapshotSegment*> segments) {
   std::sort(segments.begin(), segments.end(), [](const auto* a, const auto* b) { return a->address < b->address; });
   std::vector<Line> lines;
   for (const trace::SnapshotSegment* segment : segments) {
@@ -75,9 +71,9 @@ std::size_t AllocationsOf(absl::Span<const trace::Event> events) {
 
 }  // namespace
 
-absl::Status CheckAgainstFinalState(const State& state, const trace::Snapshot& snapshot) {
+absl::Status CheckAgainstFinalState(const State& state, const DeviceTrace& trace) {
   const std::vector<Line> ours = LinesOf(state);
-  const std::vector<Line> final_lines = LinesOf(snapshot, state.device);
+  const std::vector<Line> final_lines = LinesOf(trace.segments);
   if (ours == final_lines) return absl::OkStatus();
   std::size_t i = 0;
   while (i < ours.size() && i < final_lines.size() && ours[i] == final_lines[i]) ++i;
@@ -86,11 +82,11 @@ absl::Status CheckAgainstFinalState(const State& state, const trace::Snapshot& s
                                                     Describe(final_lines, i)));
 }
 
-absl::StatusOr<ObservedTrace> ObserveTrace(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule) {
-  absl::StatusOr<RewoundTrace> rewound = RewindTrace(snapshot, device, rule);
+absl::StatusOr<ObservedTrace> ObserveTrace(const DeviceTrace& trace, const BlockSizeRule& rule) {
+  absl::StatusOr<RewoundTrace> rewound = RewindTrace(trace, rule);
   if (!rewound.ok()) return rewound.status();
   TimelineBuilder builder(rewound->start, Maker::kObserved);
-  const trace::EventList& events = EventsOf(snapshot, device);
+  const trace::EventList& events = trace.events;
   builder.Share(events);
   builder.Reserve(events.size(), AllocationsOf(events));
   for (std::size_t i = 0; i < events.size(); ++i) {
@@ -101,7 +97,7 @@ absl::StatusOr<ObservedTrace> ObserveTrace(const trace::Snapshot& snapshot, int 
   for (trace::Note& note : rewound->notes) builder.AddNote(std::move(note));
   absl::StatusOr<Timeline> timeline = builder.Finish();
   if (!timeline.ok()) return timeline.status();
-  absl::Status status = CheckAgainstFinalState(timeline->StateAt(timeline->last_event()), snapshot);
+  absl::Status status = CheckAgainstFinalState(timeline->StateAt(timeline->last_event()), trace);
 #ifndef NDEBUG
   if (status.ok()) status = timeline->Validate();
 #endif
@@ -109,8 +105,8 @@ absl::StatusOr<ObservedTrace> ObserveTrace(const trace::Snapshot& snapshot, int 
   return ObservedTrace{std::move(rewound->start), *std::move(timeline)};
 }
 
-absl::StatusOr<Timeline> MakeObservedTimeline(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule) {
-  absl::StatusOr<ObservedTrace> observed = ObserveTrace(snapshot, device, rule);
+absl::StatusOr<Timeline> MakeObservedTimeline(const DeviceTrace& trace, const BlockSizeRule& rule) {
+  absl::StatusOr<ObservedTrace> observed = ObserveTrace(trace, rule);
   if (!observed.ok()) return observed.status();
   return std::move(observed->timeline);
 }
@@ -206,24 +202,20 @@ class Census {
 
 }  // namespace
 
-std::vector<std::string> MissingActions(const trace::Snapshot& snapshot, int device) {
-  const auto index = static_cast<std::size_t>(device);
+std::vector<std::string> MissingActions(const DeviceTrace& trace) {
   // A recording of our own leaves nothing out; device calls have no cache.
-  if (snapshot.recording.has_value() || trace::RecordsDeviceCalls(snapshot)) return {};
-  if (index >= snapshot.device_traces.size()) return {};
-  const trace::EventList& events = snapshot.device_traces[index];
-  Census census(events);
-  if (census.HasAll()) return {};
-  for (const trace::Event& event : events) census.Visit(event);
+  if (trace.snapshot->recording.has_value() || trace::RecordsDeviceCalls(*trace.snapshot)) return {};
+  Census census(trace.events);
+  if (trace.events.empty() || census.HasAll()) return {};
+  for (const trace::Event& event : trace.events) census.Visit(event);
   std::set<std::uint64_t> live, pending;
-  for (const trace::SnapshotSegment& segment : snapshot.segments) {
-    if (segment.device != device) continue;
-    for (const trace::SnapshotBlock& block : segment.blocks) {
+  for (const trace::SnapshotSegment* segment : trace.segments) {
+    for (const trace::SnapshotBlock& block : segment->blocks) {
       if (block.state == trace::BlockState::kLive) live.insert(block.address);
       if (block.state == trace::BlockState::kPending) pending.insert(block.address);
     }
   }
-  if (!snapshot.segments.empty()) census.VisitEnd(live, pending);
+  if (!trace.snapshot->segments.empty()) census.VisitEnd(live, pending);
   return census.Missing();
 }
 

@@ -192,9 +192,8 @@ StateBlock BlockOf(const trace::SnapshotBlock& block) {
 
 class Rewinder {
  public:
-  Rewinder(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule)
-      : snapshot_(snapshot), events_(EventsOf(snapshot, device)), rule_(rule) {
-    undone_.device = device;
+  Rewinder(const DeviceTrace& trace, const BlockSizeRule& rule) : trace_(trace), events_(trace.events), rule_(rule) {
+    undone_.device = trace.device;
     undone_.facts = FactColumns(events_.size());
   }
 
@@ -215,15 +214,14 @@ class Rewinder {
 
  private:
   absl::Status LoadFinalState() {
-    for (const trace::SnapshotSegment& segment : snapshot_.segments) {
-      if (segment.device != undone_.device) continue;
-      absl::Status status = picture().AddSegment(RangeOf(segment));
-      for (const trace::SnapshotBlock& block : segment.blocks) {
+    for (const trace::SnapshotSegment* segment : trace_.segments) {
+      absl::Status status = picture().AddSegment(RangeOf(*segment));
+      for (const trace::SnapshotBlock& block : segment->blocks) {
         if (status.ok() && block.state != trace::BlockState::kFree) status = LoadBlock(block);
       }
       if (!status.ok()) {
         return absl::FailedPreconditionError(absl::StrCat("device ", undone_.device, ", final segment at ",
-                                                          FormatAddress(segment.address), ": ", status.message()));
+                                                          FormatAddress(segment->address), ": ", status.message()));
       }
     }
     return absl::OkStatus();
@@ -410,7 +408,7 @@ class Rewinder {
 
   Occupancy& picture() { return undone_.picture; }
 
-  const trace::Snapshot& snapshot_;
+  const DeviceTrace& trace_;
   const std::vector<trace::Event>& events_;
   const BlockSizeRule& rule_;
   UndoneTrace undone_;
@@ -462,24 +460,18 @@ StateSegment StateSegmentOf(const trace::SnapshotSegment& segment) {
   return out;
 }
 
-const trace::EventList& EventsOf(const trace::Snapshot& snapshot, int device) {
-  static const auto* const kNone = new trace::EventList();
-  const auto index = static_cast<std::size_t>(device);
-  return device >= 0 && index < snapshot.device_traces.size() ? snapshot.device_traces[index] : *kNone;
-}
-
-absl::StatusOr<RewoundTrace> RewindTrace(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule) {
+absl::StatusOr<RewoundTrace> RewindTrace(const DeviceTrace& trace, const BlockSizeRule& rule) {
   ASHLAR_CHECK(rule.rounded_bytes != nullptr);
-  Rewinder rewinder(snapshot, device, rule);
+  Rewinder rewinder(trace, rule);
   absl::StatusOr<UndoneTrace> undone = rewinder.Run();
   if (!undone.ok()) return undone.status();
-  const absl::StatusOr<PlacementCounts> counts = PlaceBlocks(EventsOf(snapshot, device), rule, *undone);
+  const absl::StatusOr<PlacementCounts> counts = PlaceBlocks(trace.events, rule, *undone);
   if (!counts.ok()) return counts.status();
   return RewoundTrace{StartOf(*undone, *counts), std::move(undone->facts), NotesOf(*counts, rewinder)};
 }
 
-absl::StatusOr<StartState> Rewind(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule) {
-  absl::StatusOr<RewoundTrace> rewound = RewindTrace(snapshot, device, rule);
+absl::StatusOr<StartState> Rewind(const DeviceTrace& trace, const BlockSizeRule& rule) {
+  absl::StatusOr<RewoundTrace> rewound = RewindTrace(trace, rule);
   if (!rewound.ok()) return rewound.status();
   return std::move(rewound->start);
 }

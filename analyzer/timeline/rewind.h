@@ -10,7 +10,7 @@
 // start. Records that cannot be undone, because the trace and the segments are not of one run, are refused with
 // FailedPrecondition: which event, what was expected, what was found.
 //
-//   absl::StatusOr<StartState> start = Rewind(snapshot, /*device=*/0, rule);
+//   absl::StatusOr<StartState> start = Rewind(trace, rule);
 #ifndef ASHLAR_ANALYZER_TIMELINE_REWIND_H_
 #define ASHLAR_ANALYZER_TIMELINE_REWIND_H_
 
@@ -22,6 +22,7 @@
 #include "allocator/trace/event.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/timeline/block_size_rule.h"
+#include "analyzer/timeline/device_trace.h"
 #include "analyzer/timeline/occupancy.h"
 #include "analyzer/timeline/start_state.h"
 
@@ -57,14 +58,11 @@ struct RewoundTrace {
 };
 
 // The rule's rounded_bytes must be set. A device without segments and events gives an empty state.
-absl::StatusOr<RewoundTrace> RewindTrace(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule);
-absl::StatusOr<StartState> Rewind(const trace::Snapshot& snapshot, int device, const BlockSizeRule& rule);
+absl::StatusOr<RewoundTrace> RewindTrace(const DeviceTrace& trace, const BlockSizeRule& rule);
+absl::StatusOr<StartState> Rewind(const DeviceTrace& trace, const BlockSizeRule& rule);
 
 // A recorded segment as a state has it, with its occupied blocks.
 StateSegment StateSegmentOf(const trace::SnapshotSegment& segment);
-
-// The events of one device; none if the snapshot has no trace of it.
-const trace::EventList& EventsOf(const trace::Snapshot& snapshot, int device);
 
 }  // namespace ashlar::timeline
 

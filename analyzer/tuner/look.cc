@@ -102,14 +102,14 @@ timeline::EventIndex LeastReserved(const timeline::Timeline& observed, timeline:
 
 class Looker {
  public:
-  Looker(const trace::Snapshot& steps, const replay::RecordedReplay& recorded, policy::Options in_force,
+  Looker(const timeline::DeviceTrace& steps, const replay::RecordedReplay& recorded, policy::Options in_force,
          timeline::EventIndex least, const LookOptions& options)
       : steps_(steps),
         recorded_(recorded),
         in_force_(std::move(in_force)),
         peaks_from_(least == 0 ? 0 : static_cast<std::uint64_t>(least) + 1),
         options_(options),
-        capacity_(CapacityOf(steps, recorded.observed)),
+        capacity_(CapacityOf(*steps.snapshot, recorded.observed)),
         requests_(remedies::SharedWhatIfRequests(recorded.program, /*is_capacity_known=*/true)),
         sizes_(remedies::SizesOf(*requests_)) {
     cold_.baseline = in_force_;
@@ -221,7 +221,7 @@ class Looker {
     return best;
   }
 
-  const trace::Snapshot& steps_;
+  const timeline::DeviceTrace& steps_;
   const replay::RecordedReplay& recorded_;
   const policy::Options in_force_;
   const std::uint64_t peaks_from_;
@@ -250,8 +250,8 @@ Look Without(Finding finding, std::string reason) {
 // `last_begin`: an event; what is judged begins before it.
 absl::StatusOr<Look> LookAtSteps(const trace::Snapshot& steps, std::uint64_t count, timeline::EventIndex last_begin,
                                  const LookOptions& options) {
-  const int device = steps.recording->device;
-  const absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(steps, device);
+  const timeline::DeviceTrace trace(steps, steps.recording->device);
+  const absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(trace);
   if (!recorded.ok()) return recorded.status();
   const replay::Fidelity& fidelity = recorded->warm.fidelity;
   if (!fidelity.IsExact()) {
@@ -262,7 +262,7 @@ absl::StatusOr<Look> LookAtSteps(const trace::Snapshot& steps, std::uint64_t cou
   absl::StatusOr<policy::Options> in_force = OptionsInForce(steps, recorded->options);
   if (!in_force.ok()) return in_force.status();
   const timeline::EventIndex least = LeastReserved(recorded->observed, last_begin);
-  const Looker looker(steps, *recorded, *std::move(in_force), least, options);
+  const Looker looker(trace, *recorded, *std::move(in_force), least, options);
   Look out;
   out.steps = count;
   out.conf = looker.in_force().conf;
@@ -333,11 +333,10 @@ absl::StatusOr<Look> LookAt(absl::string_view recording, const LookOptions& opti
   if (!snapshot->recording.has_value() || !snapshot->recording->has_calls) {
     return absl::InvalidArgumentError("only a recording that names every call can be looked at");
   }
-  const int device = snapshot->recording->device;
+  const timeline::DeviceTrace trace(*snapshot, snapshot->recording->device);
   const absl::StatusOr<policy::Options> head = replay::RecordedOptions(*snapshot, replay::GuessCompat(*snapshot));
   if (!head.ok()) return head.status();
-  const absl::StatusOr<replay::ObservedProgram> whole =
-      replay::ObserveProgram(*snapshot, device, replay::SizeRuleOf(*head));
+  const absl::StatusOr<replay::ObservedProgram> whole = replay::ObserveProgram(trace, replay::SizeRuleOf(*head));
   if (!whole.ok()) return whole.status();
   std::vector<EventRange> steps = StepsOf(*snapshot, whole->observed, options);
   const auto changed = static_cast<timeline::EventIndex>(LastChange(*snapshot->recording));
@@ -357,7 +356,7 @@ absl::StatusOr<Look> LookAt(absl::string_view recording, const LookOptions& opti
   }
   const timeline::EventIndex last_begin = steps[steps.size() - options.least_steps].end;
   if (asked.IsWhole()) return LookAtSteps(*snapshot, steps.size(), last_begin, options);
-  const absl::StatusOr<trace::Snapshot> cut = replay::CutTrace(*snapshot, device, asked);
+  const absl::StatusOr<trace::Snapshot> cut = replay::CutTrace(trace, asked);
   if (!cut.ok()) return cut.status();
   const auto dropped =
       static_cast<timeline::EventIndex>(cut->recording->events_before - snapshot->recording->events_before);

@@ -114,7 +114,7 @@ ConversionNotes WholeToPickle(const trace::Snapshot& snapshot, ByteSink& out) {
 
 absl::StatusOr<ConversionNotes> SnapshotToPickle(const trace::Snapshot& snapshot, const CutRule& cut, ByteSink& out) {
   if (cut.device.has_value()) {
-    if (const absl::StatusOr<int> device = ChooseDevice(snapshot, cut.device); !device.ok()) return device.status();
+    if (const auto device = ChooseDevice(snapshot, cut.device); !device.ok()) return device.status();
   }
   if (!cut.device.has_value() && cut.KeepsAllBlocks()) return WholeToPickle(snapshot, out);
   const SnapshotCut smaller = CutSnapshot(snapshot, cut);

@@ -57,12 +57,12 @@ constexpr char kNoHistory[] =
     "ashlar diff says what grew";
 
 // As asked for, else as the program was told when an allocation failed.
-std::optional<std::uint64_t> TotalOfDevice(const trace::Snapshot& snapshot, int device,
-                                           const ReplaySettings& settings) {
+std::optional<std::uint64_t> TotalOfDevice(const timeline::DeviceTrace& trace, const ReplaySettings& settings) {
   if (settings.capacity_bytes.has_value()) return settings.capacity_bytes;
-  const auto it = snapshot.settings->values.find(trace::DeviceTotalKey(device));
+  const std::map<std::string, std::string>& values = trace.snapshot->settings->values;
+  const auto it = values.find(trace::DeviceTotalKey(trace.device));
   std::uint64_t bytes = 0;
-  const bool is_known = it != snapshot.settings->values.end() && absl::SimpleAtoi(it->second, &bytes);
+  const bool is_known = it != values.end() && absl::SimpleAtoi(it->second, &bytes);
   return is_known ? std::optional(bytes) : std::nullopt;
 }
 
@@ -156,12 +156,12 @@ LiveAtEnd LiveAtEndOf(const timeline::Timeline& timeline, const trace::StackTabl
   return out;
 }
 
-std::vector<trace::Note> NotesOnUsedDevices(const trace::Snapshot& snapshot, int device, OomVerdict verdict) {
+std::vector<trace::Note> NotesOnUsedDevices(const timeline::DeviceTrace& trace, OomVerdict verdict) {
   std::uint64_t used = 0;
-  for (const auto& events : snapshot.device_traces) used += events.empty() ? 0 : 1;
+  for (const auto& events : trace.snapshot->device_traces) used += events.empty() ? 0 : 1;
   if (used < 2) return {};
   return {{"several_devices",
-           absl::StrCat("the program used ", used, " devices; this is device ", device,
+           absl::StrCat("the program used ", used, " devices; this is device ", trace.device,
                         verdict == OomVerdict::kHealthy ? ", which held most" : ", where an allocation failed last",
                         "; choose another with --device"),
            used}};
@@ -185,7 +185,9 @@ std::vector<trace::Note> NotesOfTrace(const trace::Snapshot& snapshot) {
 
 absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const ExplainOptions& options) {
   const ReplaySettings& settings = options.replay;
-  const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, settings);
+  const absl::StatusOr<timeline::DeviceTrace> trace = ChooseDevice(snapshot, settings.device);
+  if (!trace.ok()) return trace.status();
+  const absl::StatusOr<ObservedRun> run = ObserveDevice(*trace, settings);
   if (!run.ok()) return run.status();
   const timeline::Timeline& timeline = run->timeline;
   const timeline::EventIndex moment = analyses::MomentOf(timeline);
@@ -193,19 +195,18 @@ absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const 
   LiveAtEnd live = LiveAtEndOf(timeline, snapshot.stacks);
   const bool is_state_alone = timeline.event_count() == 0 && live.blocks > 0;
   Explanation out;
-  out.source = DescribeSnapshot(snapshot, *run);
-  out.verdict = is_state_alone ? JudgeState(live, run->device) : JudgeCalls(timeline, moment);
-  out.memory = is_state_alone ? MemoryOfState(live)
-                              : MemoryOfCalls(timeline, moment, TotalOfDevice(snapshot, run->device, settings));
+  out.source = run->source;
+  out.verdict = is_state_alone ? JudgeState(live, trace->device) : JudgeCalls(timeline, moment);
+  out.memory = is_state_alone ? MemoryOfState(live) : MemoryOfCalls(timeline, moment, TotalOfDevice(*trace, settings));
   out.memory.holders.stacks = analyses::LiveLines(timeline.StateAt(moment), snapshot.stacks, kMostCallLines);
   if (!is_state_alone) {
     out.failure = FailureOfCalls(timeline, moment);
     out.memory.at_end = std::move(live);
   }
   out.program =
-      ViewProgram(analyses::FindSteps(timeline, &snapshot.stacks, snapshot.annotations), moment, &snapshot.stacks);
+      ViewSteps(analyses::FindSteps(timeline, &snapshot.stacks, snapshot.annotations), moment, &snapshot.stacks);
   out.what_ifs.advice.sentence = is_state_alone ? kNoHistory : kNoSettings;
-  if (!settings.device.has_value()) out.notes = NotesOnUsedDevices(snapshot, run->device, out.verdict.kind);
+  if (!settings.device.has_value()) out.notes = NotesOnUsedDevices(*trace, out.verdict.kind);
   for (trace::Note& note : NotesOfTrace(snapshot)) out.notes.push_back(std::move(note));
   if (options.picture.has_value()) {
     out.picture = PictureMaker(*options.picture, timeline, &snapshot.stacks, {}).Draw(out);
@@ -274,7 +275,7 @@ Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOpti
                  .headroom = verdict.headroom,
                  .message = FactsOf(message),
                  .raised_at = RaisedAtOf(message)};
-  out.why = FindWhy(verdict);
+  out.why = WhyOfMessage(verdict);
   out.what_ifs.advice.sentence = verdict.levers;
   out.notes = verdict.notes;
   return out;

@@ -27,28 +27,27 @@ constexpr std::size_t kMostLabels = 5;
 using Notes = std::vector<trace::Note>;
 
 // "device 0 has 3.20 GiB reserved and 1 failed request".
-std::string DeviceInWords(const trace::Snapshot& snapshot, int device) {
+std::string DeviceInWords(const timeline::DeviceTrace& trace) {
   std::uint64_t reserved = 0;
-  for (const trace::SnapshotSegment& segment : snapshot.segments) {
-    if (segment.device == device) reserved += segment.size_bytes;
-  }
-  const std::uint64_t failed = replay::FailedRequests(snapshot, device);
-  std::string out = absl::StrCat("device ", device, " has ", FormatBytes(reserved), " reserved");
+  for (const trace::SnapshotSegment* segment : trace.segments) reserved += segment->size_bytes;
+  const std::uint64_t failed = replay::FailedRequests(trace);
+  std::string out = absl::StrCat("device ", trace.device, " has ", FormatBytes(reserved), " reserved");
   if (failed > 0)
     absl::StrAppend(&out, " and ", FormatCount(failed), failed == 1 ? " failed request" : " failed requests");
   return out;
 }
 
-Notes NotesOnOtherDevices(const trace::Snapshot& snapshot, int device) {
-  const std::vector<int> used = replay::UsedDevices(snapshot);
+Notes NotesOnOtherDevices(const timeline::DeviceTrace& trace) {
+  const std::vector<int> used = replay::UsedDevices(*trace.snapshot);
   if (used.size() < 2) return {};
-  const bool has_failed = replay::FailedRequests(snapshot, device) > 0;
+  const bool has_failed = replay::FailedRequests(trace) > 0;
   std::string others;
   for (const int other : used) {
-    if (other != device) absl::StrAppend(&others, others.empty() ? "" : ", ", DeviceInWords(snapshot, other));
+    if (other == trace.device) continue;
+    absl::StrAppend(&others, others.empty() ? "" : ", ", DeviceInWords({*trace.snapshot, other}));
   }
   return {{"several_devices",
-           absl::StrCat("the snapshot has ", used.size(), " devices; this is device ", device,
+           absl::StrCat("the snapshot has ", used.size(), " devices; this is device ", trace.device,
                         has_failed ? ", where a request failed last" : ", which holds most", "; ", others,
                         "; choose another with --device"),
            used.size()}};
@@ -144,7 +143,7 @@ std::optional<std::uint64_t> TotalOf(const trace::Snapshot& snapshot, const Repl
 }
 
 // What the causes look at, made once for all stages. What is given must outlive it.
-analyses::CauseContext ContextOf(const trace::Snapshot& snapshot, const ObservedRun& run) {
+analyses::CauseContext ContextOfRecord(const trace::Snapshot& snapshot, const ObservedRun& run) {
   analyses::CauseFacts facts;
   facts.options = &run.recorded.options;
   facts.stacks = &snapshot.stacks;
@@ -153,7 +152,7 @@ analyses::CauseContext ContextOf(const trace::Snapshot& snapshot, const Observed
   return analyses::ContextOf(run.timeline, facts);
 }
 
-analyses::CauseContext ContextOf(const ReplayedRun& run) {
+analyses::CauseContext ContextOfReplay(const ReplayedRun& run) {
   return analyses::ContextOf(run.timeline, {.options = &run.options});
 }
 
@@ -165,6 +164,17 @@ Explanation OfTimeline(const analyses::CauseContext& context, const KnownDevice&
   out.failure = FailureAt(history, out.memory.accounting);
   out.program = ViewProgram(context);
   out.verdict = FirstVerdict(history, out.memory.accounting);
+  return out;
+}
+
+// And those that a snapshot gives beside it.
+Explanation OfRecord(const analyses::CauseContext& context, const KnownDevice& device, const trace::Snapshot& snapshot,
+                     const ObservedRun& run) {
+  Explanation out = OfTimeline(context, device);
+  out.source = run.source;
+  out.memory.holders.labels = LinesByLabel(run.timeline, context.history->moment, snapshot.labels, kMostLabels);
+  out.memory.host = FiguresOf(snapshot.host);
+  if (!NotesOnUnwinding(run.timeline).empty()) out.verdict.next = ObserverInTime();
   return out;
 }
 
@@ -191,14 +201,12 @@ absl::StatusOr<Why> WhyOf(const Explanation& so_far, analyses::CauseContext cont
   return FindWhy(context, requests, settings, options.replay.progress);
 }
 
-absl::StatusOr<Why> WhyOf(const Explanation& so_far, analyses::CauseContext context, const ObservedRun& run,
-                          const ExplainOptions& options) {
-  if (run.recorded.warm.fidelity.total == 0)
-    return WhyOf(so_far, std::move(context), remedies::RecordedRequests{}, options);
+absl::StatusOr<Why> WhyOfRecord(const Explanation& so_far, analyses::CauseContext context, const ObservedRun& run,
+                                const ExplainOptions& options) {
+  if (run.recorded.warm.fidelity.total == 0) return WhyOf(so_far, std::move(context), {}, options);
   const std::shared_ptr<const trace::RequestTrace> without_retries =
       remedies::SharedWhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
-  return WhyOf(so_far, std::move(context),
-               remedies::RecordedRequests{without_retries.get(), &run.recorded.program.requests}, options);
+  return WhyOf(so_far, std::move(context), {without_retries.get(), &run.recorded.program.requests}, options);
 }
 
 Explanation WithLastWord(Explanation all_else) {
@@ -207,7 +215,7 @@ Explanation WithLastWord(Explanation all_else) {
                               .headroom = all_else.failure.headroom,
                               .growing = all_else.program.growing,
                               .what_ifs = all_else.what_ifs,
-                              .to_come_bytes = all_else.why.BytesToCome()});
+                              .to_come_bytes = all_else.why.to_come_bytes});
   all_else.verdict = std::move(word.verdict);
   if (word.withheld.has_value()) {
     all_else.what_ifs = Withheld(std::move(all_else.what_ifs), *std::move(word.withheld));
@@ -232,7 +240,9 @@ Notes NotesOnWindow(const trace::Snapshot& snapshot, const ObservedRun& run) {
 absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& asked) {
   if (trace::RecordsDeviceCalls(snapshot)) return ExplainCalls(snapshot, asked);
   ExplainOptions options = asked;
-  const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, options.replay);
+  const absl::StatusOr<timeline::DeviceTrace> trace = ChooseDevice(snapshot, options.replay.device);
+  if (!trace.ok()) return trace.status();
+  const absl::StatusOr<ObservedRun> run = ObserveDevice(*trace, options.replay);
   if (!run.ok()) return run.status();
   const timeline::Timeline& observed = run->timeline;
   if (!options.replay.segment_addresses.has_value()) {
@@ -242,23 +252,19 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   if (options.picture.has_value()) picture.emplace(*options.picture, observed, &snapshot.stacks, snapshot.labels);
 
   Tell(options.replay, "accounting for every byte");
-  analyses::CauseContext context = ContextOf(snapshot, *run);
+  analyses::CauseContext context = ContextOfRecord(snapshot, *run);
   const KnownDevice device = {.total_bytes = TotalOf(snapshot, options.replay)};
-  Explanation out = OfTimeline(context, device);
-  out.source = DescribeSnapshot(snapshot, *run);
-  out.memory.holders.labels = LinesByLabel(observed, context.history->moment, snapshot.labels, kMostLabels);
-  out.memory.host = FiguresOf(snapshot.host);
-  if (!NotesOnUnwinding(observed).empty()) out.verdict.next = ObserverInTime();
+  Explanation out = OfRecord(context, device, snapshot, *run);
   absl::StatusOr<NotedWhatIfs> tried =
       TrySettings(snapshot, *run, context.history->steps, options.replay, picture.has_value() ? &*picture : nullptr);
   if (!tried.ok()) return tried.status();
   out.what_ifs = std::move(tried->what_ifs);
-  absl::StatusOr<Why> why = WhyOf(out, std::move(context), *run, options);
+  absl::StatusOr<Why> why = WhyOfRecord(out, std::move(context), *run, options);
   if (!why.ok()) return why.status();
   out.why = *std::move(why);
   out.notes =
       Joined({NotesOfSettings(run->recorded.options),
-              options.replay.device.has_value() ? Notes{} : NotesOnOtherDevices(snapshot, run->device),
+              options.replay.device.has_value() ? Notes{} : NotesOnOtherDevices(*trace),
               NotesOnCapacity(out.memory, device), NotesOnWindow(snapshot, *run), tried->notes, snapshot.notes});
   out = WithLastWord(std::move(out));
   if (picture.has_value()) {
@@ -314,16 +320,16 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   }
 
   const bool is_capacity_known = options.replay.capacity_bytes.has_value();
-  analyses::CauseContext context = ContextOf(*run);
+  analyses::CauseContext context = ContextOfReplay(*run);
   const KnownDevice device = {options.replay.capacity_bytes,
                               is_capacity_known ? std::optional<std::uint64_t>(0) : std::nullopt};
   Explanation out = OfTimeline(context, device);
   out.source = DescribeRequests(requests);
   absl::StatusOr<WhatIfs> tried =
-      TrySettings(requests, *run, options.replay, picture.has_value() ? &*picture : nullptr);
+      TrySettingsOnRequests(requests, *run, options.replay, picture.has_value() ? &*picture : nullptr);
   if (!tried.ok()) return tried.status();
   out.what_ifs = *std::move(tried);
-  absl::StatusOr<Why> why = WhyOf(out, std::move(context), remedies::RecordedRequests{&requests, &requests}, options);
+  absl::StatusOr<Why> why = WhyOf(out, std::move(context), {&requests, &requests}, options);
   if (!why.ok()) return why.status();
   out.why = *std::move(why);
   out = WithLastWord(std::move(out));

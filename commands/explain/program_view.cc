@@ -9,7 +9,7 @@
 
 namespace ashlar::answers {
 
-ProgramView ViewProgram(analyses::Steps steps, timeline::EventIndex moment, const trace::StackTable* stacks) {
+ProgramView ViewSteps(analyses::Steps steps, timeline::EventIndex moment, const trace::StackTable* stacks) {
   ProgramView out;
   out.moment = analyses::PhaseOf(steps, moment);
   std::map<std::string, LeakLine> lines;
@@ -30,7 +30,7 @@ ProgramView ViewProgram(analyses::Steps steps, timeline::EventIndex moment, cons
 
 ProgramView ViewProgram(const analyses::CauseContext& context) {
   const analyses::CauseHistory& history = *context.history;
-  ProgramView out = ViewProgram(history.steps, history.moment, history.stacks);
+  ProgramView out = ViewSteps(history.steps, history.moment, history.stacks);
   if (const std::optional<analyses::LeakGrowth> leak = analyses::LeakAt(context); leak.has_value()) {
     out.growing = GrowingBytes{leak->bytes, leak->bytes_per_step};
   }

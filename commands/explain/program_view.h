@@ -41,7 +41,7 @@ struct ProgramView {
 // Of a context with a history.
 ProgramView ViewProgram(const analyses::CauseContext& context);
 // Of steps alone. `stacks` may be nullptr.
-ProgramView ViewProgram(analyses::Steps steps, timeline::EventIndex moment, const trace::StackTable* stacks);
+ProgramView ViewSteps(analyses::Steps steps, timeline::EventIndex moment, const trace::StackTable* stacks);
 
 }  // namespace ashlar::answers
 

@@ -69,8 +69,8 @@ absl::StatusOr<NotedWhatIfs> TrySettings(const trace::Snapshot& snapshot, const 
   return out;
 }
 
-absl::StatusOr<WhatIfs> TrySettings(const trace::RequestTrace& requests, const ReplayedRun& run,
-                                    const ReplaySettings& settings, PictureMaker* picture) {
+absl::StatusOr<WhatIfs> TrySettingsOnRequests(const trace::RequestTrace& requests, const ReplayedRun& run,
+                                              const ReplaySettings& settings, PictureMaker* picture) {
   const remedies::WhatIfInput input = remedies::InputWithoutRequests(requests, run.options, LimitsOf(settings));
   absl::StatusOr<WhatIfs> out =
       Replayed(requests, input.settings, nullptr, /*is_pytorch=*/false, settings.progress, picture);

@@ -44,8 +44,8 @@ struct NotedWhatIfs {
 absl::StatusOr<NotedWhatIfs> TrySettings(const trace::Snapshot& snapshot, const ObservedRun& run,
                                          const analyses::Steps& steps, const ReplaySettings& settings,
                                          PictureMaker* picture);
-absl::StatusOr<WhatIfs> TrySettings(const trace::RequestTrace& requests, const ReplayedRun& run,
-                                    const ReplaySettings& settings, PictureMaker* picture);
+absl::StatusOr<WhatIfs> TrySettingsOnRequests(const trace::RequestTrace& requests, const ReplayedRun& run,
+                                              const ReplaySettings& settings, PictureMaker* picture);
 
 // The same without advice, and why there is none.
 WhatIfs Withheld(WhatIfs what_ifs, std::string because);

@@ -19,9 +19,8 @@ ExplainedCause Explained(remedies::TestedCause cause, const trace::StackTable* s
   return out;
 }
 
-}  // namespace
-
-std::uint64_t Why::BytesToCome() const {
+// Of an optimizer in its first step.
+std::uint64_t BytesToCome(const std::vector<ExplainedCause>& causes) {
   for (const ExplainedCause& cause : causes) {
     if (cause.finding.finding == analyses::Finding::kFound && cause.finding.to_come_bytes > 0) {
       return cause.finding.to_come_bytes;
@@ -29,6 +28,8 @@ std::uint64_t Why::BytesToCome() const {
   }
   return 0;
 }
+
+}  // namespace
 
 absl::StatusOr<Why> FindWhy(const analyses::CauseContext& context, const remedies::RecordedRequests& requests,
                             const remedies::WhatIfSettings& settings, const remedies::Progress& progress) {
@@ -40,10 +41,11 @@ absl::StatusOr<Why> FindWhy(const analyses::CauseContext& context, const remedie
   for (remedies::TestedCause& cause : *tested) {
     out.causes.push_back(Explained(std::move(cause), context.history->stacks));
   }
+  out.to_come_bytes = BytesToCome(out.causes);
   return out;
 }
 
-Why FindWhy(const analyses::OomMessageVerdict& message) {
+Why WhyOfMessage(const analyses::OomMessageVerdict& message) {
   Why out;
   for (analyses::CauseFinding& finding : analyses::FindCauses({.message = message})) {
     out.causes.push_back({.finding = std::move(finding)});

@@ -29,16 +29,14 @@ struct ExplainedCause {
 struct Why {
   std::vector<ExplainedCause> causes = {};             // found ones first
   std::vector<remedies::ProgramRemedy> remedies = {};  // in the order of the causes
-
-  // Of an optimizer in its first step: what the rest of the step will make; 0: of none.
-  std::uint64_t BytesToCome() const;
+  std::uint64_t to_come_bytes = 0;  // of an optimizer in its first step: what the rest of the step will make
 };
 
 // Of a context with a history; `settings` are what its replays run under. An error is a replay's own.
 absl::StatusOr<Why> FindWhy(const analyses::CauseContext& context, const remedies::RecordedRequests& requests,
                             const remedies::WhatIfSettings& settings, const remedies::Progress& progress);
 // Of a message, which no replay goes with.
-Why FindWhy(const analyses::OomMessageVerdict& message);
+Why WhyOfMessage(const analyses::OomMessageVerdict& message);
 
 }  // namespace ashlar::answers
 

@@ -113,9 +113,9 @@ absl::StatusOr<Notes> WriteEvents(const answers::Input& input, const answers::Re
 absl::StatusOr<Notes> WriteRmm(const answers::Input& input, const answers::ReplaySettings& settings, ByteSink& out) {
   answers::ReplaySettings of_one = settings;
   if (input.snapshot() != nullptr) {
-    const absl::StatusOr<int> device = answers::ChooseDevice(*input.snapshot(), settings.device);
-    if (!device.ok()) return device.status();
-    of_one.device = *device;
+    const absl::StatusOr<timeline::DeviceTrace> chosen = answers::ChooseDevice(*input.snapshot(), settings.device);
+    if (!chosen.ok()) return chosen.status();
+    of_one.device = chosen->device;
   }
   return WriteEach(input, of_one, With::kTimeline, [&](const ExportedRun& run, Notes& notes) {
     for (const trace::Note& note : WriteRmmLog(run, out)) {

@@ -85,13 +85,12 @@ absl::StatusOr<ReplayAnswer> ColdAnswer(const replay::RecordedReplay& recorded, 
 absl::StatusOr<ReplayAnswer> ReplaySnapshot(const trace::Snapshot& snapshot, const ReplaySettings& settings,
                                             const ReplayMode& mode) {
   if (trace::RecordsDeviceCalls(snapshot)) return absl::InvalidArgumentError(kNoSettings);
-  const absl::StatusOr<int> device = ChooseDevice(snapshot, settings.device);
-  if (!device.ok()) return device.status();
+  const absl::StatusOr<timeline::DeviceTrace> trace = ChooseDevice(snapshot, settings.device);
+  if (!trace.ok()) return trace.status();
   Tell(settings, "replaying as recorded");
-  const absl::StatusOr<replay::RecordedReplay> recorded =
-      replay::ReplayAsRecorded(snapshot, *device, settings.overrides);
+  const absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(*trace, settings.overrides);
   if (!recorded.ok()) return recorded.status();
-  const std::string source = DescribeSource(snapshot, *device);
+  const std::string source = DescribeSource(*trace);
   const bool is_cold = mode.is_cold || mode.logs_events;
   absl::StatusOr<ReplayAnswer> out =
       is_cold ? ColdAnswer(*recorded, WithContext(settings, snapshot), mode, source) : WarmAnswer(*recorded, source);

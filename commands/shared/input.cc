@@ -124,9 +124,9 @@ absl::StatusOr<trace::RequestTrace> CutRequests(const trace::RequestTrace& reque
 absl::StatusOr<Input> CutInput(Input input, const AskedWindow& window, std::optional<int> device) {
   if (window.IsWhole()) return input;
   if (input.snapshot() != nullptr) {
-    const absl::StatusOr<int> chosen = ChooseDevice(*input.snapshot(), device);
+    const absl::StatusOr<timeline::DeviceTrace> chosen = ChooseDevice(*input.snapshot(), device);
     if (!chosen.ok()) return chosen.status();
-    absl::StatusOr<trace::Snapshot> part = replay::CutTrace(*input.snapshot(), *chosen, window);
+    absl::StatusOr<trace::Snapshot> part = replay::CutTrace(*chosen, window);
     if (!part.ok()) return part.status();
     return Holding(*std::move(part));
   }

@@ -41,7 +41,7 @@ absl::StatusOr<TracedRun> TraceSnapshot(const trace::Snapshot& snapshot, const R
   const bool has_events = run->timeline.HasAllocations();
   std::optional<CountSpan> retries;
   if (has_events) retries = trace::RecordsDeviceCalls(snapshot) ? CountSpan{} : RetriesOf(*run);
-  return TracedRun{DescribeSnapshot(snapshot, *run),
+  return TracedRun{std::move(run->source),
                    run->device,
                    std::move(run->timeline),
                    std::move(run->recorded.options),
@@ -76,10 +76,10 @@ absl::StatusOr<TracedRun> TraceRequests(const trace::RequestTrace& requests, con
 
 }  // namespace
 
-absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> asked) {
-  if (!asked.has_value()) return replay::DeviceToExplain(snapshot);
+absl::StatusOr<timeline::DeviceTrace> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> asked) {
+  if (!asked.has_value()) return timeline::DeviceTrace(snapshot, replay::DeviceToExplain(snapshot));
   const int count = DeviceCount(snapshot);
-  if (*asked >= 0 && *asked < std::max(count, 1)) return *asked;
+  if (*asked >= 0 && *asked < std::max(count, 1)) return timeline::DeviceTrace(snapshot, *asked);
   return absl::OutOfRangeError(absl::StrCat("--device: the snapshot has no device ", *asked, ": it has ", count,
                                             count == 1 ? " device" : " devices", ", counted from 0"));
 }
@@ -87,31 +87,45 @@ absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<
 namespace {
 
 // What moves no memory stays.
-trace::Snapshot WithoutHistory(trace::Snapshot snapshot, int device) {
-  std::erase_if(snapshot.device_traces[static_cast<std::size_t>(device)].Mutable(), [](const trace::Event& event) {
+timeline::DeviceTrace WithoutHistory(timeline::DeviceTrace trace) {
+  std::erase_if(trace.events.Mutable(), [](const trace::Event& event) {
     return event.action != trace::Action::kOom && event.action != trace::Action::kSnapshot;
   });
-  return snapshot;
+  return trace;
+}
+
+// With how many events, where a count of them says something.
+std::string DescribeEvents(const timeline::DeviceTrace& trace, const timeline::Timeline& observed) {
+  const std::optional<trace::RecordedSettings>& settings = trace.snapshot->settings;
+  const auto events = static_cast<std::uint64_t>(observed.event_count());
+  const std::uint64_t before = trace.window.events_before;
+  if (events == 0 && settings.has_value() && settings->values.contains(trace::kCallsOriginKey)) {
+    return DescribeSource(trace);
+  }
+  return absl::StrCat(DescribeSource(trace), ", ", FormatCount(events), " events",
+                      before == 0 ? "" : absl::StrCat(", the last of ", FormatCount(before + events)));
 }
 
 }  // namespace
 
-absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, const ReplaySettings& settings) {
-  const absl::StatusOr<int> device = ChooseDevice(snapshot, settings.device);
-  if (!device.ok()) return device.status();
-  std::vector<std::string> missing = timeline::MissingActions(snapshot, *device);
+absl::StatusOr<ObservedRun> ObserveDevice(const timeline::DeviceTrace& trace, const ReplaySettings& settings) {
+  std::vector<std::string> missing = timeline::MissingActions(trace);
   if (!missing.empty()) {
-    ReplaySettings of_device = settings;
-    of_device.device = *device;
-    absl::StatusOr<ObservedRun> out = ObserveSnapshot(WithoutHistory(snapshot, *device), of_device);
+    absl::StatusOr<ObservedRun> out = ObserveDevice(WithoutHistory(trace), settings);
     if (out.ok()) out->missing = std::move(missing);
     return out;
   }
   Tell(settings, "replaying as recorded");
-  absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(snapshot, *device, settings.overrides);
+  absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(trace, settings.overrides);
   if (!recorded.ok()) return recorded.status();
   timeline::Timeline observed = std::exchange(recorded->observed, {});
-  return ObservedRun{*device, *std::move(recorded), std::move(observed)};
+  return ObservedRun{trace.device, DescribeEvents(trace, observed), *std::move(recorded), std::move(observed)};
+}
+
+absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, const ReplaySettings& settings) {
+  const absl::StatusOr<timeline::DeviceTrace> trace = ChooseDevice(snapshot, settings.device);
+  if (!trace.ok()) return trace.status();
+  return ObserveDevice(*trace, settings);
 }
 
 absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ReplaySettings& settings,
@@ -130,28 +144,18 @@ absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, 
   return ReplayedRun{*std::move(policy_options), *std::move(replayed), replay.allocator().stats().num_alloc_retries};
 }
 
-std::string DescribeSource(const trace::Snapshot& snapshot, int device) {
+std::string DescribeSource(const timeline::DeviceTrace& trace) {
+  const trace::Snapshot& snapshot = *trace.snapshot;
   if (trace::RecordsDeviceCalls(snapshot)) {
     const auto setting = [&](const std::string& key, const std::string& otherwise) {
       const auto it = snapshot.settings->values.find(key);
       return it == snapshot.settings->values.end() ? otherwise : it->second;
     };
     return absl::StrCat(setting(trace::kCallsOriginKey, "device calls of a native program"), ", ",
-                        setting(trace::DeviceNameKey(device), absl::StrCat("device ", device)));
+                        setting(trace::DeviceNameKey(trace.device), absl::StrCat("device ", trace.device)));
   }
-  if (snapshot.recording.has_value()) return absl::StrCat("recording, device ", device);
-  return absl::StrCat("PyTorch snapshot, ", snapshot.traits.generation, ", device ", device);
-}
-
-std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun& run) {
-  const auto device = static_cast<std::size_t>(run.device);
-  const auto events = static_cast<std::uint64_t>(run.timeline.event_count());
-  const std::uint64_t before = device < snapshot.windows.size() ? snapshot.windows[device].events_before : 0;
-  if (events == 0 && snapshot.settings.has_value() && snapshot.settings->values.contains(trace::kCallsOriginKey)) {
-    return DescribeSource(snapshot, run.device);
-  }
-  return absl::StrCat(DescribeSource(snapshot, run.device), ", ", FormatCount(events), " events",
-                      before == 0 ? "" : absl::StrCat(", the last of ", FormatCount(before + events)));
+  if (snapshot.recording.has_value()) return absl::StrCat("recording, device ", trace.device);
+  return absl::StrCat("PyTorch snapshot, ", snapshot.traits.generation, ", device ", trace.device);
 }
 
 std::string DescribeRequests(const trace::RequestTrace& requests) {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "allocator/trace/request.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/timeline/device_trace.h"
 #include "analyzer/timeline/timeline.h"
 #include "analyzer/whatif/what_if.h"
 #include "analyzer/whatif/what_if_input.h"
@@ -25,15 +26,19 @@ namespace ashlar::answers {
 // A device of a snapshot: its timeline as observed, and its replay.
 struct ObservedRun {
   int device = 0;
+  std::string source;  // "PyTorch snapshot, annotations (2.5 on), device 0, 1,000 events, the last of 9,670"
   replay::RecordedReplay recorded;
   timeline::Timeline timeline;
   std::vector<std::string> missing = {};  // kinds of events that the history lacks: the state alone was taken
 };
 
-// The device asked for, else the one that holds most. OutOfRange where the snapshot has no such device.
-absl::StatusOr<int> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> asked);
+// The device asked for, else the one that holds most. OutOfRange where the snapshot has no such device. The snapshot
+// must outlive it.
+absl::StatusOr<timeline::DeviceTrace> ChooseDevice(const trace::Snapshot& snapshot, std::optional<int> asked);
 
-// FailedPrecondition where the trace and the segments contradict each other; OutOfRange where there is no such device.
+// FailedPrecondition where the trace and the segments contradict each other.
+absl::StatusOr<ObservedRun> ObserveDevice(const timeline::DeviceTrace& trace, const ReplaySettings& settings);
+// The same of the device that the settings ask for.
 absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, const ReplaySettings& settings);
 
 // A request trace, replayed.
@@ -49,9 +54,8 @@ absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, 
                                            std::vector<std::uint32_t>* ops = nullptr);
 
 // "PyTorch snapshot, annotations (2.5 on), device 0"; "recording, device 0".
-std::string DescribeSource(const trace::Snapshot& snapshot, int device);
-// The same, and ", 9,670 events", ", 1,000 events, the last of 9,670"; "request trace, 812 requests, replayed".
-std::string DescribeSnapshot(const trace::Snapshot& snapshot, const ObservedRun& run);
+std::string DescribeSource(const timeline::DeviceTrace& trace);
+// "request trace, 812 requests, replayed".
 std::string DescribeRequests(const trace::RequestTrace& requests);
 
 // Of the settings that were replayed: keys that change no decision, numbers read in PyTorch's way, and what of a record

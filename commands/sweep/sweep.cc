@@ -39,7 +39,7 @@ absl::StatusOr<remedies::WhatIfInput> FromSnapshot(const trace::Snapshot& snapsh
       remedies::InputOf(run->recorded, run->timeline, LimitsOf(WithContext(settings, snapshot)));
   out.next = remedies::ProjectionOf(run->recorded.program, run->timeline, snapshot.stacks,
                                     analyses::FindSteps(run->timeline, &snapshot.stacks, snapshot.annotations));
-  out.source = DescribeSnapshot(snapshot, *run);
+  out.source = run->source;
   out.notes = NotesOfSettings(run->recorded.options);
   if (const auto note = ContextNote(settings, snapshot); note.has_value() && !out.has_recorded_oom) {
     out.notes.push_back(*note);

@@ -269,10 +269,10 @@ trace::Snapshot AsDevice(const trace::Snapshot& snapshot) {
 std::optional<RunPicture> PictureOfHost(const trace::Snapshot& snapshot, const PictureLimits& limits) {
   if (snapshot.host.IsEmpty()) return std::nullopt;
   trace::Snapshot host = AsDevice(snapshot);
-  absl::StatusOr<timeline::Timeline> timeline = timeline::MakeObservedTimeline(host, 0, replay::CallsSizeRule());
+  absl::StatusOr<timeline::Timeline> timeline = timeline::MakeObservedTimeline({host, 0}, replay::CallsSizeRule());
   if (!timeline.ok()) {
     host.device_traces.clear();
-    timeline = timeline::MakeObservedTimeline(host, 0, replay::CallsSizeRule());
+    timeline = timeline::MakeObservedTimeline({host, 0}, replay::CallsSizeRule());
     if (!timeline.ok()) return std::nullopt;
   }
   RunPicture out = PictureOfRun(*timeline, {.most_moments = limits.what_if_moments}).run;

@@ -74,7 +74,7 @@ inline void ExpectReplaysExactly(const trace::Snapshot& recording) {
   ASSERT_EQ(recording.device_traces.size(), 1u);
   const std::vector<trace::Event>& events = recording.device_traces[0];
   const absl::StatusOr<replay::RecordedReplay> replay =
-      replay::ReplayAsRecorded(recording, 0, {.keeps_timeline = true});
+      replay::ReplayAsRecorded({recording, 0}, {.keeps_timeline = true});
   ASSERT_TRUE(replay.ok()) << replay.status();
   const replay::Fidelity& fidelity = replay->warm.fidelity;
   EXPECT_TRUE(fidelity.IsExact()) << fidelity.matched << " of " << fidelity.total << " addresses, "

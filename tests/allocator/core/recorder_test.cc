@@ -164,7 +164,7 @@ TEST(RecorderTest, AKilledProcessLosesAtMostTheLastChunk) {
   list.events.resize(events.size());
   EXPECT_EQ(FirstDifference(list.events, events), "");
   // The last request may be cut off before its own event: the segments it obtained are then no decision of a replay's.
-  const absl::StatusOr<replay::RecordedReplay> replay = replay::ReplayAsRecorded(*read, 0, {.keeps_timeline = true});
+  const absl::StatusOr<replay::RecordedReplay> replay = replay::ReplayAsRecorded({*read, 0}, {.keeps_timeline = true});
   ASSERT_TRUE(replay.ok()) << replay.status();
   EXPECT_EQ(replay->warm.fidelity.matched, replay->warm.fidelity.total);
   std::vector<trace::Event> whole = events;
@@ -232,10 +232,10 @@ TEST(RecorderTest, ScopesArePhasesAndStacks) {
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_EQ(read->annotations.size(), 2u * 3 * (1 + 1 + 10 + 1));
 
-  const absl::StatusOr<replay::RecordedReplay> replay = replay::ReplayAsRecorded(*read, 0);
+  const absl::StatusOr<replay::RecordedReplay> replay = replay::ReplayAsRecorded({*read, 0});
   ASSERT_TRUE(replay.ok()) << replay.status();
   const absl::StatusOr<timeline::Timeline> timeline =
-      timeline::MakeObservedTimeline(*read, 0, replay::SizeRuleOf(replay->options));
+      timeline::MakeObservedTimeline({*read, 0}, replay::SizeRuleOf(replay->options));
   ASSERT_TRUE(timeline.ok()) << timeline.status();
   const analyses::AnnotatedProgram program = analyses::ReadAnnotations(*timeline, read->annotations);
   ASSERT_EQ(program.steps.size(), 3u);

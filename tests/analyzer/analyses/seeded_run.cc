@@ -131,7 +131,7 @@ Diagnosis::Diagnosis(const SeededInput& input) {
   ASHLAR_CHECK(options.ok());
   options_ = *std::move(options);
   absl::StatusOr<timeline::Timeline> timeline =
-      timeline::MakeObservedTimeline(snapshot, 0, replay::SizeRuleOf(options_));
+      timeline::MakeObservedTimeline({snapshot, 0}, replay::SizeRuleOf(options_));
   ASHLAR_CHECK(timeline.ok());
   timeline_.emplace(*std::move(timeline));
   analyses::CauseFacts facts;

@@ -125,10 +125,10 @@ TEST(CorpusReplayTest, ColdReplayReachesTheRecordedPeaks) {
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   const auto options = RecordedOptions(*snapshot, GuessCompat(*snapshot));
   ASSERT_TRUE(options.ok()) << options.status();
-  const auto program = MakeProgram(*snapshot, 0, SizeRuleOf(*options));
+  const auto program = MakeProgram({*snapshot, 0}, SizeRuleOf(*options));
   ASSERT_TRUE(program.ok()) << program.status();
   ASSERT_EQ(program->start_count, 0u);
-  const auto observed = timeline::MakeObservedTimeline(*snapshot, 0, SizeRuleOf(*options));
+  const auto observed = timeline::MakeObservedTimeline({*snapshot, 0}, SizeRuleOf(*options));
   ASSERT_TRUE(observed.ok()) << observed.status();
   RequestReplay replay({.policy = *options, .device = {}, .memory_fraction = {}});
   ASSERT_TRUE(replay.Run(program->requests).ok());

@@ -42,9 +42,9 @@ TEST(DeterminismTest, ColdReplayOfAWholeHistoryReachesTheSamePeaks) {
     const Program program = Synthetic(seed, seed % 2 == 0 ? "roundup_power2_divisions:4" : "", 16 * kGiB);
     const Recording recording = Record(program);
     const trace::Snapshot snapshot = MakeSnapshot(recording, {});
-    const auto made = MakeProgram(snapshot, 0, SizeRuleOf(program.Options()));
+    const auto made = MakeProgram({snapshot, 0}, SizeRuleOf(program.Options()));
     ASSERT_TRUE(made.ok()) << made.status();
-    const auto observed = timeline::MakeObservedTimeline(snapshot, 0, SizeRuleOf(program.Options()));
+    const auto observed = timeline::MakeObservedTimeline({snapshot, 0}, SizeRuleOf(program.Options()));
     ASSERT_TRUE(observed.ok()) << observed.status();
     device::SimDeviceOptions device;
     device.capacity_bytes = program.capacity_bytes;

@@ -104,7 +104,7 @@ void ExpectTheEnd(const trace::Snapshot& whole, const trace::Snapshot& part, std
   EXPECT_EQ(part.windows[0].allocated_peak_bytes, SlowPeak(all, {Action::kAlloc}, {Action::kFreeRequested}));
   EXPECT_EQ(part.windows[0].reserved_peak_bytes,
             SlowPeak(all, {Action::kSegmentAlloc, Action::kSegmentMap}, {Action::kSegmentFree, Action::kSegmentUnmap}));
-  EXPECT_EQ(part.windows[0].failures, FailedRequests(whole, 0));
+  EXPECT_EQ(part.windows[0].failures, FailedRequests({whole, 0}));
   EXPECT_EQ(part.notes.size(), whole.notes.size() + 1);
 }
 
@@ -118,12 +118,12 @@ TEST(HeldWindowTest, OfARecordingIsItsEnd) {
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", ", most, " of ", whole.device_traces[0].size(), " events"));
     ExpectTheEnd(whole, part, most);
     const timeline::BlockSizeRule rule = SizeRuleOf(*RecordedOptions(whole, policy::Compat::kTorch210));
-    const absl::StatusOr<Timeline> all = timeline::MakeObservedTimeline(whole, 0, rule);
-    const absl::StatusOr<Timeline> held = timeline::MakeObservedTimeline(part, 0, rule);
+    const absl::StatusOr<Timeline> all = timeline::MakeObservedTimeline({whole, 0}, rule);
+    const absl::StatusOr<Timeline> held = timeline::MakeObservedTimeline({part, 0}, rule);
     ASSERT_TRUE(all.ok()) << all.status();
     ASSERT_TRUE(held.ok()) << held.status();
     EXPECT_EQ(Difference(*all, *held, all->event_count() - held->event_count(), 20), "");
-    const absl::StatusOr<RecordedReplay> replay = ReplayAsRecorded(part, 0);
+    const absl::StatusOr<RecordedReplay> replay = ReplayAsRecorded({part, 0});
     ASSERT_TRUE(replay.ok()) << replay.status();
     exact += replay->warm.fidelity.IsExact() ? 1 : 0;
   }
@@ -169,7 +169,7 @@ TEST(HeldWindowTest, UnderOurPolicyItKnowsWhichPagesAreOne) {
     const auto first = events.begin() + static_cast<std::ptrdiff_t>(part.recording->events_before);
     moved += std::any_of(first, events.end(), is_unmap) ? 1 : 0;
     EXPECT_EQ(Read(trace::Encode(part)).recording->start, start);
-    const absl::StatusOr<RecordedReplay> replay = ReplayAsRecorded(part, 0);
+    const absl::StatusOr<RecordedReplay> replay = ReplayAsRecorded({part, 0});
     ASSERT_TRUE(replay.ok()) << replay.status();
     EXPECT_TRUE(replay->warm.fidelity.IsExact())
         << replay->warm.fidelity.matched << " of " << replay->warm.fidelity.total;

@@ -35,7 +35,7 @@ std::size_t Find(const trace::Snapshot& snapshot, Action action) {
 }
 
 void ExpectRefused(const trace::Snapshot& snapshot, const char* what) {
-  const auto program = MakeProgram(snapshot, 0, SizeRuleOf(Story().Options()));
+  const auto program = MakeProgram({snapshot, 0}, SizeRuleOf(Story().Options()));
   EXPECT_EQ(program.status().code(), absl::StatusCode::kFailedPrecondition) << what;
   const std::string message(program.status().message());
   EXPECT_NE(message.find("device 0, "), std::string::npos) << what << ": " << message;
@@ -187,7 +187,7 @@ void ReplaySpoiled(const char* conf, std::uint64_t first_seed) {
     }
     SCOPED_TRACE(seed);
     const policy::Options options = program.Options();
-    const auto observed = timeline::MakeObservedTimeline(snapshot, 0, SizeRuleOf(options));
+    const auto observed = timeline::MakeObservedTimeline({snapshot, 0}, SizeRuleOf(options));
     const auto replayed = ReplaySnapshot(snapshot, options);
     if (!observed.ok()) {
       EXPECT_FALSE(replayed.ok());

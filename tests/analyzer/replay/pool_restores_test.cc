@@ -77,7 +77,7 @@ void CompareUnder(std::uint64_t seed, const std::string& conf) {
   SCOPED_TRACE(seed);
   const Recording recording = Record(TreeProgram(seed, "").Make());
   absl::StatusOr<RecordedReplay> replay = ReplayAsRecorded(
-      MakeSnapshot(recording, {}), 0, {.compat = Compat::kTorch210, .free_order = policy::FreeOrder::kAddress});
+      {MakeSnapshot(recording, {}), 0}, {.compat = Compat::kTorch210, .free_order = policy::FreeOrder::kAddress});
   ASSERT_TRUE(replay.ok()) << replay.status();
   EXPECT_TRUE(replay->warm.fidelity.IsExact()) << replay->warm.fidelity.matched << " of " << replay->warm.fidelity.total
                                                << ", " << replay->warm.fidelity.final_state_difference;

@@ -101,7 +101,7 @@ TEST(GuessCompatTest, AllFilesOfAReleaseHaveItsRules) {
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     EXPECT_EQ(GuessCompat(*snapshot), CompatOfRelease(file)) << file;
     if (!file.ends_with("descending.pickle.gz")) continue;
-    const auto replayed = ReplayAsRecorded(*snapshot, 0, {});
+    const auto replayed = ReplayAsRecorded({*snapshot, 0}, {});
     ASSERT_TRUE(replayed.ok()) << replayed.status();
     EXPECT_EQ(replayed->options.compat, CompatOfRelease(file)) << file;
     EXPECT_EQ(replayed->options.free_order, policy::DefaultFreeOrder(CompatOfRelease(file))) << file;

@@ -40,13 +40,14 @@ inline std::string Difference(const WarmReplay& a, const WarmReplay& b) {
 // With its timeline. InternalError where the replay without one counts otherwise.
 inline absl::StatusOr<ReplayedSnapshot> ReplaySnapshot(const trace::Snapshot& snapshot, const policy::Options& options,
                                                        const WarmReplayHints& hints = {}, int device = 0) {
-  absl::StatusOr<SnapshotProgram> program = MakeProgram(snapshot, device, SizeRuleOf(options));
+  const timeline::DeviceTrace trace(snapshot, device);
+  absl::StatusOr<SnapshotProgram> program = MakeProgram(trace, SizeRuleOf(options));
   if (!program.ok()) return program.status();
   WarmReplayHints kept = hints;
   kept.keeps_timeline = true;
-  absl::StatusOr<WarmReplay> warm = RunWarmReplay(snapshot, *program, options, kept);
+  absl::StatusOr<WarmReplay> warm = RunWarmReplay(trace, *program, options, kept);
   if (!warm.ok()) return warm.status();
-  const absl::StatusOr<WarmReplay> quick = RunWarmReplay(snapshot, *program, options, hints);
+  const absl::StatusOr<WarmReplay> quick = RunWarmReplay(trace, *program, options, hints);
   if (!quick.ok()) return quick.status();
   if (const std::string difference = Difference(*warm, *quick); !difference.empty()) {
     return absl::InternalError(difference);

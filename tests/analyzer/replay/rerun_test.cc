@@ -75,7 +75,7 @@ void AddStacks(const Program& program, const Recording& recording, trace::Snapsh
 
 std::optional<remedies::WhatIfRow> Foretold(const trace::Snapshot& snapshot, std::uint64_t capacity_bytes) {
   absl::StatusOr<RecordedReplay> recorded =
-      ReplayAsRecorded(snapshot, 0, {.compat = Compat::kTorch210, .free_order = policy::FreeOrder::kAddress});
+      ReplayAsRecorded({snapshot, 0}, {.compat = Compat::kTorch210, .free_order = policy::FreeOrder::kAddress});
   EXPECT_TRUE(recorded.ok()) << recorded.status();
   EXPECT_TRUE(recorded->warm.fidelity.IsExact());
   const timeline::Timeline observed = std::exchange(recorded->observed, {});

@@ -101,17 +101,17 @@ TEST(FindWindowTest, TimesNeedTimes) {
 
 // Cuts at two random places. Empty where all holds; `is_exact_asked`: the replay of the part too.
 std::string Judge(const trace::Snapshot& snapshot, Rng& rng, bool is_exact_asked) {
-  const trace::EventList& events = timeline::EventsOf(snapshot, 0);
+  const trace::EventList events = timeline::DeviceTrace(snapshot, 0).events;
   const std::uint64_t a = rng.Below(events.size() + 1), b = rng.Below(events.size() + 1);
   const AskedWindow asked = Asked(absl::StrCat(std::min(a, b), ":", std::max(a, b)));
-  const absl::StatusOr<trace::Snapshot> part = CutTrace(snapshot, 0, asked);
+  const absl::StatusOr<trace::Snapshot> part = CutTrace({snapshot, 0}, asked);
   if (!part.ok()) {
     return part.status().message().find("no request lies") != std::string::npos ? "" : part.status().ToString();
   }
   const auto compat = GuessCompat(snapshot);
   const timeline::BlockSizeRule rule = SizeRuleOf(*RecordedOptions(snapshot, compat));
-  const absl::StatusOr<Timeline> whole = timeline::MakeObservedTimeline(snapshot, 0, rule);
-  const absl::StatusOr<Timeline> cut = timeline::MakeObservedTimeline(*part, 0, rule);
+  const absl::StatusOr<Timeline> whole = timeline::MakeObservedTimeline({snapshot, 0}, rule);
+  const absl::StatusOr<Timeline> cut = timeline::MakeObservedTimeline({*part, 0}, rule);
   if (!whole.ok()) return whole.status().ToString();
   if (!cut.ok()) return cut.status().ToString();
   if (absl::Status valid = cut->Validate(); !valid.ok()) return valid.ToString();
@@ -131,7 +131,7 @@ std::string Judge(const trace::Snapshot& snapshot, Rng& rng, bool is_exact_asked
     if (is_here(from)) difference = Difference(*whole, *cut, from);
   }
   if (!difference.empty()) return absl::StrCat(asked.text, " of ", events.size(), ": ", difference);
-  const absl::StatusOr<RecordedReplay> replay = ReplayAsRecorded(*part, 0);
+  const absl::StatusOr<RecordedReplay> replay = ReplayAsRecorded({*part, 0});
   if (!replay.ok()) return replay.status().ToString();
   const Fidelity& fidelity = replay->warm.fidelity;
   if (fidelity.IsExact() || !is_exact_asked) return "";
@@ -164,7 +164,7 @@ TEST(WindowTest, OfARecordingIsThatPartOfItAndReplaysExactly) {
     if (seed % 5 == 3) options.memory_fraction = 0.9;
     const absl::StatusOr<trace::Snapshot> snapshot = RecordRequests(RandomRequests(rng), std::move(options));
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
-    const absl::StatusOr<RecordedReplay> whole = ReplayAsRecorded(*snapshot, 0);
+    const absl::StatusOr<RecordedReplay> whole = ReplayAsRecorded({*snapshot, 0});
     ASSERT_TRUE(whole.ok()) << whole.status();
     const bool is_exact = whole->warm.fidelity.IsExact();
     cut += is_exact ? 1 : 0;
@@ -180,14 +180,14 @@ TEST(WindowTest, APartOfARecordingIsARecording) {
   options.device.capacity_bytes = 300 * kMiB;
   const absl::StatusOr<trace::Snapshot> snapshot = RecordRequests(RandomRequests(rng), std::move(options));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
-  const absl::StatusOr<trace::Snapshot> part = CutTrace(*snapshot, 0, Asked("30%:70%"));
+  const absl::StatusOr<trace::Snapshot> part = CutTrace({*snapshot, 0}, Asked("30%:70%"));
   ASSERT_TRUE(part.ok()) << part.status();
   const absl::StatusOr<trace::Snapshot> read = trace::Decode(trace::Encode(*part));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->segments, part->segments);
   EXPECT_EQ(read->recording->facts, part->recording->facts);
   EXPECT_EQ(read->recording->start, part->recording->start);
-  const absl::StatusOr<RecordedReplay> replay = ReplayAsRecorded(*read, 0);
+  const absl::StatusOr<RecordedReplay> replay = ReplayAsRecorded({*read, 0});
   ASSERT_TRUE(replay.ok()) << replay.status();
   EXPECT_TRUE(replay->warm.fidelity.IsExact()) << replay->warm.fidelity.final_state_difference;
 }

@@ -60,9 +60,9 @@ TEST(TimelineCorpusTest, EveryFileRewindsAndValidates) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
   for (const std::string& file : SnapshotFiles()) {
     const trace::Snapshot snapshot = MustRead(file);
-    const absl::StatusOr<Timeline> timeline = MakeObservedTimeline(snapshot, 0, TorchRule());
+    const absl::StatusOr<Timeline> timeline = MakeObservedTimeline({snapshot, 0}, TorchRule());
     ASSERT_TRUE(timeline.ok()) << file << ": " << timeline.status();
-    const absl::StatusOr<StartState> start = Rewind(snapshot, 0, TorchRule());
+    const absl::StatusOr<StartState> start = Rewind({snapshot, 0}, TorchRule());
     ASSERT_TRUE(start.ok());
     Figures figures{.events = static_cast<std::uint64_t>(timeline->event_count()),
                     .inferred_tails = start->inferred_tails,
@@ -83,8 +83,8 @@ TEST(TimelineCorpusTest, AForeignTraceIsRefused) {
   for (std::size_t i = 1; i < snapshots.size(); ++i) {
     trace::Snapshot mixed = snapshots[i];
     mixed.device_traces = snapshots[i - 1].device_traces;
-    if (EventsOf(mixed, 0).size() < 2) continue;
-    EXPECT_EQ(Rewind(mixed, 0, TorchRule()).status().code(), absl::StatusCode::kFailedPrecondition)
+    if (DeviceTrace(mixed, 0).events.size() < 2) continue;
+    EXPECT_EQ(Rewind({mixed, 0}, TorchRule()).status().code(), absl::StatusCode::kFailedPrecondition)
         << SnapshotFiles()[i];
   }
 }
@@ -94,17 +94,17 @@ TEST(TimelineCorpusTest, ADoubledOrLostEventIsSeen) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
   for (const std::string& file : SnapshotFiles()) {
     const trace::Snapshot snapshot = MustRead(file);
-    const std::size_t count = EventsOf(snapshot, 0).size();
+    const std::size_t count = DeviceTrace(snapshot, 0).events.size();
     if (count < 90) continue;
     for (std::size_t at = count / 3; at < count; at += count / 3) {
       trace::Snapshot doubled = snapshot;
       auto& events = doubled.device_traces[0].Mutable();
       events.insert(events.begin() + static_cast<std::ptrdiff_t>(at), events[at]);
-      EXPECT_FALSE(Rewind(doubled, 0, TorchRule()).ok()) << file << ", event " << at << " twice";
+      EXPECT_FALSE(Rewind({doubled, 0}, TorchRule()).ok()) << file << ", event " << at << " twice";
       if (events[at].action != trace::Action::kFreeCompleted) continue;
       events.erase(events.begin() + static_cast<std::ptrdiff_t>(at),
                    events.begin() + static_cast<std::ptrdiff_t>(at) + 2);
-      EXPECT_FALSE(Rewind(doubled, 0, TorchRule()).ok()) << file << ", event " << at << " lost";
+      EXPECT_FALSE(Rewind({doubled, 0}, TorchRule()).ok()) << file << ", event " << at << " lost";
     }
   }
 }

@@ -102,14 +102,14 @@ std::string Check(const ModelAllocator& model, std::size_t cut, const BlockSizeR
     }
   }
   snapshot.device_traces.emplace_back(model.events().begin() + static_cast<std::ptrdiff_t>(cut), model.events().end());
-  const absl::StatusOr<StartState> start = Rewind(snapshot, 0, rule);
+  const absl::StatusOr<StartState> start = Rewind({snapshot, 0}, rule);
   if (!start.ok()) return start.status().ToString();
   std::uint64_t unknown = 0;
   if (std::string difference = Difference(model.StateBefore(cut), *start, unknown); !difference.empty()) {
     return absl::StrCat("start: ", difference);
   }
   if (unknown != start->unknown_tails) return "unknown_tails is not their number";
-  const absl::StatusOr<Timeline> timeline = MakeObservedTimeline(snapshot, 0, rule);
+  const absl::StatusOr<Timeline> timeline = MakeObservedTimeline({snapshot, 0}, rule);
   if (!timeline.ok()) return timeline.status().ToString();
   for (const trace::Note& note : timeline->notes()) {
     if (note.name != "unknown_tails") return absl::StrCat("note ", note.name);

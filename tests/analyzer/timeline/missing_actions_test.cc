@@ -49,23 +49,23 @@ trace::Snapshot WithoutActions(const std::vector<Action>& skipped) {
 }
 
 TEST(MissingActionsTest, AWholeHistoryLacksNothing) {
-  EXPECT_THAT(MissingActions(WholeHistory(), 0), IsEmpty());
-  EXPECT_THAT(MissingActions(WholeHistory(), 1), IsEmpty());  // no such device
+  EXPECT_THAT(MissingActions({WholeHistory(), 0}), IsEmpty());
+  EXPECT_THAT(MissingActions({WholeHistory(), 1}), IsEmpty());  // no such device
 }
 
 TEST(MissingActionsTest, WhatOtherEventsProveIsNamed) {
-  EXPECT_THAT(MissingActions(WithoutActions({Action::kFreeRequested}), 0), ElementsAre("free_requested"));
-  EXPECT_THAT(MissingActions(WithoutActions({Action::kFreeCompleted}), 0), ElementsAre("free_completed"));
-  EXPECT_THAT(MissingActions(WithoutActions({Action::kFreeRequested, Action::kFreeCompleted}), 0),
+  EXPECT_THAT(MissingActions({WithoutActions({Action::kFreeRequested}), 0}), ElementsAre("free_requested"));
+  EXPECT_THAT(MissingActions({WithoutActions({Action::kFreeCompleted}), 0}), ElementsAre("free_completed"));
+  EXPECT_THAT(MissingActions({WithoutActions({Action::kFreeRequested, Action::kFreeCompleted}), 0}),
               ElementsAre("free_requested", "free_completed"));
-  EXPECT_THAT(MissingActions(WithoutActions({Action::kAlloc}), 0), ElementsAre("alloc"));
+  EXPECT_THAT(MissingActions({WithoutActions({Action::kAlloc}), 0}), ElementsAre("alloc"));
 }
 
 TEST(MissingActionsTest, ASegmentObtainedTwiceWasGivenBackBetween) {
   trace::Snapshot snapshot = WholeHistory();
   const trace::Event obtained = snapshot.device_traces[0][0];
   snapshot.device_traces[0].Mutable().insert(snapshot.device_traces[0].Mutable().begin(), obtained);
-  EXPECT_THAT(MissingActions(snapshot, 0), ElementsAre("segment_free"));
+  EXPECT_THAT(MissingActions({snapshot, 0}), ElementsAre("segment_free"));
 }
 
 // Kinds that did not happen are no gap: a run that frees nothing, and one whose segments are older than its window.
@@ -73,16 +73,16 @@ TEST(MissingActionsTest, WhatDidNotHappenIsNotMissed) {
   trace::Snapshot snapshot = WholeHistory();
   snapshot.device_traces[0].Mutable().resize(3);
   snapshot.segments[0].blocks[1].state = BlockState::kLive;
-  EXPECT_THAT(MissingActions(snapshot, 0), IsEmpty());
+  EXPECT_THAT(MissingActions({snapshot, 0}), IsEmpty());
   snapshot.device_traces[0].Mutable().erase(snapshot.device_traces[0].Mutable().begin());
-  EXPECT_THAT(MissingActions(snapshot, 0), IsEmpty());
+  EXPECT_THAT(MissingActions({snapshot, 0}), IsEmpty());
 }
 
 // A history that has every kind and does not lead to its state is damaged, not thinned out: it stays an error.
 TEST(MissingActionsTest, AContradictionIsNoGap) {
   trace::Snapshot snapshot = WholeHistory();
   snapshot.segments[0].blocks[0].state = BlockState::kFree;
-  EXPECT_THAT(MissingActions(snapshot, 0), IsEmpty());
+  EXPECT_THAT(MissingActions({snapshot, 0}), IsEmpty());
 }
 
 }  // namespace

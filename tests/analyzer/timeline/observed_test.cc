@@ -15,7 +15,7 @@ constexpr std::uint64_t kObservedSmall = 2 * kMiB;
 constexpr std::uint64_t kLarge = 20 * kMiB;
 
 Timeline MustObserve(const Story& story, const BlockSizeRule& rule = TorchRule()) {
-  absl::StatusOr<Timeline> timeline = MakeObservedTimeline(story.snapshot, 0, rule);
+  absl::StatusOr<Timeline> timeline = MakeObservedTimeline({story.snapshot, 0}, rule);
   EXPECT_TRUE(timeline.ok()) << timeline.status();
   return timeline.ok() ? *std::move(timeline) : Timeline(TimelineColumns{});
 }
@@ -34,7 +34,7 @@ TEST(ObservedTest, NoEventsLeaveTheFinalState) {
   EXPECT_EQ(timeline.event_count(), 0);
   EXPECT_EQ(timeline.maker(), Maker::kObserved);
   EXPECT_EQ(timeline.TotalsAfter(kBeforeWindow), (Totals{512, 1536, kObservedSmall, 100}));
-  EXPECT_TRUE(CheckAgainstFinalState(timeline.StateAt(kBeforeWindow), story.snapshot).ok());
+  EXPECT_TRUE(CheckAgainstFinalState(timeline.StateAt(kBeforeWindow), {story.snapshot, 0}).ok());
   EXPECT_EQ(MustObserve(Story()).reserved_peak().bytes, 0u);
 }
 
@@ -141,7 +141,7 @@ TEST(ObservedTest, ContradictionsAreRefused) {
   Story story;
   story.Segment(kObservedA, kObservedSmall, true);
   story.Then({Alloc(kObservedA, 1)});
-  EXPECT_EQ(MakeObservedTimeline(story.snapshot, 0, TorchRule()).status().code(),
+  EXPECT_EQ(MakeObservedTimeline({story.snapshot, 0}, TorchRule()).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
@@ -150,11 +150,11 @@ TEST(CheckAgainstFinalStateTest, NamesTheFirstDifference) {
   story.Segment(kObservedA, kObservedSmall, true, {Live(kObservedA, 512, 1), Live(kObservedA + 512, 512, 1)});
   const Timeline timeline = MustObserve(story);
   story.snapshot.segments[0].blocks[1].state = trace::BlockState::kPending;
-  EXPECT_EQ(CheckAgainstFinalState(timeline.StateAt(kBeforeWindow), story.snapshot).message(),
+  EXPECT_EQ(CheckAgainstFinalState(timeline.StateAt(kBeforeWindow), {story.snapshot, 0}).message(),
             "device 0: the events end with a live block of 512 B at 0x7f0000000200 where the final segments have a "
             "pending block of 512 B at 0x7f0000000200");
   story.snapshot.segments.clear();
-  EXPECT_THAT(std::string(CheckAgainstFinalState(timeline.StateAt(kBeforeWindow), story.snapshot).message()),
+  EXPECT_THAT(std::string(CheckAgainstFinalState(timeline.StateAt(kBeforeWindow), {story.snapshot, 0}).message()),
               HasSubstr("have nothing more"));
 }
 

@@ -15,13 +15,13 @@ constexpr std::uint64_t kSmall = 2 * kMiB;
 constexpr std::uint64_t kRewindLarge = 20 * kMiB;
 
 StartState MustRewind(const Story& story, const BlockSizeRule& rule = TorchRule(), int device = 0) {
-  const absl::StatusOr<StartState> start = Rewind(story.snapshot, device, rule);
+  const absl::StatusOr<StartState> start = Rewind({story.snapshot, device}, rule);
   EXPECT_TRUE(start.ok()) << start.status();
   return start.ok() ? *start : StartState{};
 }
 
 std::string Refusal(const Story& story, const BlockSizeRule& rule = TorchRule()) {
-  const absl::StatusOr<StartState> start = Rewind(story.snapshot, 0, rule);
+  const absl::StatusOr<StartState> start = Rewind({story.snapshot, 0}, rule);
   EXPECT_EQ(start.status().code(), absl::StatusCode::kFailedPrecondition);
   return std::string(start.status().message());
 }

@@ -3,7 +3,7 @@
 //   Story story;
 //   story.Segment({.address = kA, .size_bytes = 2 * kMiB, .is_small_pool = true}, {Live(kA, 512)});
 //   story.Then(Alloc(kA, 100));
-//   MakeObservedTimeline(story.snapshot, 0, TorchRule());
+//   MakeObservedTimeline({story.snapshot, 0}, TorchRule());
 #ifndef ASHLAR_TESTS_ANALYZER_TIMELINE_STORY_H_
 #define ASHLAR_TESTS_ANALYZER_TIMELINE_STORY_H_
 

@@ -41,7 +41,7 @@ std::optional<std::uint64_t> CapacityOf(const timeline::Timeline& timeline) {
 std::vector<TestedCause> MustTest(const SeededInput& input, const Diagnosis& diagnosis,
                                   const std::vector<CauseFinding>& findings) {
   const absl::StatusOr<replay::SnapshotProgram> program =
-      replay::MakeProgram(input.snapshot, 0, replay::SizeRuleOf(diagnosis.options()));
+      replay::MakeProgram({input.snapshot, 0}, replay::SizeRuleOf(diagnosis.options()));
   EXPECT_TRUE(program.ok()) << program.status();
   const RequestTrace without_retries = remedies::WhatIfRequests(*program, true);
   const RequestTrace as_recorded = remedies::WhatIfRequests(*program, false);
@@ -214,7 +214,7 @@ TEST(RequestTransformsTest, BlocksAreFoundAgainInTheRequests) {
   const SeededInput input = run.Finish();
   const Diagnosis diagnosis(input);
   const absl::StatusOr<replay::SnapshotProgram> program =
-      replay::MakeProgram(input.snapshot, 0, replay::SizeRuleOf(diagnosis.options()));
+      replay::MakeProgram({input.snapshot, 0}, replay::SizeRuleOf(diagnosis.options()));
   ASSERT_TRUE(program.ok());
   const std::optional<RequestPlaces> places = PlaceRequests(diagnosis.timeline(), program->requests);
   ASSERT_TRUE(places.has_value());

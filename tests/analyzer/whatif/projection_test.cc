@@ -49,8 +49,8 @@ Cut CutCapture(const std::string& file) {
   const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*bytes);
   EXPECT_TRUE(snapshot.ok()) << file;
   const absl::StatusOr<timeline::Timeline> observed =
-      timeline::MakeObservedTimeline(*snapshot, 0, timeline::TorchRule());
-  const absl::StatusOr<replay::SnapshotProgram> program = replay::MakeProgram(*snapshot, 0, timeline::TorchRule());
+      timeline::MakeObservedTimeline({*snapshot, 0}, timeline::TorchRule());
+  const absl::StatusOr<replay::SnapshotProgram> program = replay::MakeProgram({*snapshot, 0}, timeline::TorchRule());
   if (!observed.ok() || !program.ok()) return out;
   const analyses::Steps steps = analyses::FindSteps(*observed, &snapshot->stacks, snapshot->annotations);
   if (steps.steps.size() < 4) return out;

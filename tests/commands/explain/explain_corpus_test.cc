@@ -94,7 +94,7 @@ TEST(ExplainCorpusTest, EveryByteIsAccountedAtStartPeakAndEnd) {
     const absl::StatusOr<policy::Options> options = replay::RecordedOptions(snapshot, replay::GuessCompat(snapshot));
     ASSERT_TRUE(options.ok()) << options.status();
     const absl::StatusOr<timeline::Timeline> timeline =
-        timeline::MakeObservedTimeline(snapshot, 0, replay::SizeRuleOf(*options));
+        timeline::MakeObservedTimeline({snapshot, 0}, replay::SizeRuleOf(*options));
     ASSERT_TRUE(timeline.ok()) << timeline.status();
     ExpectAccounted(*timeline, timeline::kBeforeWindow);
     ExpectAccounted(*timeline, timeline->allocated_peak().event);

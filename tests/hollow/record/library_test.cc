@@ -35,7 +35,8 @@ trace::Snapshot SnapshotOf(const Recorded& run) {
 
 std::vector<std::uint64_t> SizesOf(const trace::Snapshot& snapshot, int device, trace::Action action) {
   std::vector<std::uint64_t> out;
-  for (const trace::Event& event : timeline::EventsOf(snapshot, device)) {
+  const timeline::DeviceTrace trace(snapshot, device);
+  for (const trace::Event& event : trace.events) {
     if (event.action == action) out.push_back(event.size_bytes);
   }
   return out;

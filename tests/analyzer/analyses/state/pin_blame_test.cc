@@ -185,7 +185,7 @@ void CheckHistories(const timeline::ModelOptions& options) {
     const std::size_t cut = seed * 31 % model.events().size();
     snapshot.device_traces.emplace_back(model.events().begin() + static_cast<std::ptrdiff_t>(cut),
                                         model.events().end());
-    const absl::StatusOr<Timeline> timeline = timeline::MakeObservedTimeline(snapshot, 0, rule);
+    const absl::StatusOr<Timeline> timeline = timeline::MakeObservedTimeline({snapshot, 0}, rule);
     ASSERT_TRUE(timeline.ok()) << timeline.status();
     for (timeline::EventIndex event = timeline::kBeforeWindow; event < timeline->event_count(); event += 3) {
       ExpectSound(*timeline, event);
@@ -209,7 +209,8 @@ TEST(PinBlameTest, TheCorpusSumsExactly) {
     const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*readers::ReadInput(file));
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     const policy::Options options = *replay::RecordedOptions(*snapshot, replay::GuessCompat(*snapshot));
-    const absl::StatusOr<Timeline> timeline = timeline::MakeObservedTimeline(*snapshot, 0, replay::SizeRuleOf(options));
+    const absl::StatusOr<Timeline> timeline =
+        timeline::MakeObservedTimeline({*snapshot, 0}, replay::SizeRuleOf(options));
     ASSERT_TRUE(timeline.ok()) << timeline.status();
     const timeline::EventIndex step = std::max<timeline::EventIndex>(timeline->event_count() / 8, 1);
     for (timeline::EventIndex at = timeline::kBeforeWindow; at < timeline->event_count(); at += step) {

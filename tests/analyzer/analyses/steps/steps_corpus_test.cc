@@ -43,7 +43,7 @@ TEST(StepsCorpusTest, OnlyTheFileThatRecordsSeveralStepsHasThem) {
     const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*bytes);
     ASSERT_TRUE(snapshot.ok()) << file << ": " << snapshot.status();
     const absl::StatusOr<timeline::Timeline> timeline =
-        timeline::MakeObservedTimeline(*snapshot, 0, timeline::TorchRule());
+        timeline::MakeObservedTimeline({*snapshot, 0}, timeline::TorchRule());
     ASSERT_TRUE(timeline.ok()) << file << ": " << timeline.status();
     const Steps steps = FindSteps(*timeline, &snapshot->stacks, snapshot->annotations);
     const Steps blind = FindSteps(*timeline, nullptr, {});
