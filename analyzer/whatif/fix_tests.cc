@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/whatif/request_transforms.h"
 
 namespace ashlar::remedies {
@@ -81,7 +82,7 @@ class FixTester {
   // --- the ways ---
   std::vector<Change> ChangesFor(const CauseFinding& finding) {
     std::vector<Change> out;
-    for (const CauseFix fix : analyses::CauseFixes(finding.kind)) {
+    for (const CauseFix fix : analyses::SpecOf(finding.kind).fixes) {
       if (std::optional<Change> change = ChangeOf(fix, finding); change.has_value()) out.push_back(*std::move(change));
     }
     return out;

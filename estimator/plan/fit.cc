@@ -20,7 +20,7 @@ using Set = std::vector<std::size_t>;  // indices in Levers(), ascending
 
 int PriceOf(const Set& set) {
   int out = 0;
-  for (const std::size_t index : set) out += Levers()[index].price;
+  for (const std::size_t index : set) out += Levers()[index].change.price;
   return out;
 }
 
@@ -50,7 +50,7 @@ std::vector<Set> SetsOf(const LeverResult& alone) {
     const Lever& lever = Levers()[i];
     const bool is_here = std::any_of(alone.rows.begin(), alone.rows.end(),
                                      [&](const LeverRow& row) { return row.lever == &lever && row.saved_bytes > 0; });
-    if (lever.price > 0 && is_here) groups[lever.group].push_back(i);
+    if (lever.change.price > 0 && is_here) groups[lever.group].push_back(i);
   }
   std::vector<Set> out = {{}};
   for (const auto& [group, levers] : groups) {

@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "analyzer/analyses/changes/program_changes.h"
 #include "estimator/estimate.h"
 
 namespace ashlar::estimate {
@@ -43,12 +44,13 @@ Variant VariantOf(const Estimate& of);
 // After another batch, batching or lengths.
 void Rebatch(const Estimate& of, Variant& variant);
 
-// One entry of the table: add one here, and it is tried, printed and, with a price, searched by FindFit.
+// One entry of the table: add one here, and it is tried, printed and, where its change has a price, searched by
+// FindFit.
 struct Lever {
   LeverGroup group;
-  int price;          // of FindFit, which takes the set of the lowest sum; 0: it is not the same training, never taken
-  const char* name;   // "checkpointing"
-  const char* costs;  // what it costs, one line
+  // Its name, and what it costs. FindFit takes the set of the lowest sum of prices; one without a price is another
+  // training, and never taken.
+  const analyses::ProgramChange& change;
   // Pulls it and returns the flags of `ashlar estimate` that do the same; empty: nothing to change in this run.
   std::string (*pull)(const Estimate& of, Variant& variant);
 };

@@ -54,7 +54,8 @@ void AppendBatch(const char* what, const LargestBatch& largest, std::uint64_t ca
 }
 
 std::string NamesOf(const LeverSet& set) {
-  return absl::StrJoin(set.levers, ", ", [](std::string* text, const Lever* lever) { text->append(lever->name); });
+  return absl::StrJoin(set.levers, ", ",
+                       [](std::string* text, const Lever* lever) { absl::StrAppend(text, lever->change.name); });
 }
 
 report::Json BatchJson(const LargestBatch& largest) {
@@ -71,7 +72,7 @@ report::Json SetJson(const std::optional<LeverSet>& set) {
                       {"flags", set->flags},
                       {"price", set->price},
                       {"device_bytes", set->measured.device_bytes}};
-  for (const Lever* lever : set->levers) out["levers"].Append(lever->name);
+  for (const Lever* lever : set->levers) out["levers"].Append(lever->change.name);
   return out;
 }
 
@@ -84,9 +85,10 @@ void AppendLevers(const Estimate& of, const LeverResult& result, std::string& ou
                 out);
   out += absl::StrFormat("  %11s %11s %-5s %-40s %s\n", "saves", "leaves", "", "lever", "costs");
   for (const LeverRow& row : result.rows) {
-    out += absl::StrFormat("  %11s %11s %-5s %-40s %s\n", Saved(row.saved_bytes),
-                           FormatBytes(row.measured.device_bytes), FitsText(row.measured, of.capacity_bytes),
-                           Shortened(row.lever->name, 40), Shortened(row.lever->costs, 57));
+    out +=
+        absl::StrFormat("  %11s %11s %-5s %-40s %s\n", Saved(row.saved_bytes), FormatBytes(row.measured.device_bytes),
+                        FitsText(row.measured, of.capacity_bytes), Shortened(std::string(row.lever->change.name), 40),
+                        Shortened(std::string(row.lever->change.costs), 57));
   }
   const auto is_tight = [&](const LeverRow& row) { return FitsText(row.measured, of.capacity_bytes) == "fits*"; };
   if (std::any_of(result.rows.begin(), result.rows.end(), is_tight)) {
@@ -96,7 +98,7 @@ void AppendLevers(const Estimate& of, const LeverResult& result, std::string& ou
   out += "  ";
   AppendWrapped(absl::StrCat("not for this run: ", absl::StrJoin(result.skipped, ", ",
                                                                  [](std::string* text, const auto& skipped) {
-                                                                   text->append(skipped.lever->name);
+                                                                   absl::StrAppend(text, skipped.lever->change.name);
                                                                  })),
                 2, out);
 }
@@ -136,7 +138,7 @@ void AppendFit(const Fit& fit, std::string& out) {
                              fit.cheapest->price, ", ", fit.sets_tried, " sets tried"),
                 2, out);
   for (std::size_t i = 0; i < fit.cheapest->levers.size(); ++i) {
-    out += absl::StrFormat("    %-42s %s\n", fit.cheapest->flags[i], fit.cheapest->levers[i]->costs);
+    out += absl::StrFormat("    %-42s %s\n", fit.cheapest->flags[i], fit.cheapest->levers[i]->change.costs);
   }
   AppendBatch("with these", *fit.largest_cheapest, fit.capacity_bytes, out);
 }
@@ -147,16 +149,17 @@ report::Json LeversJson(const LeverResult& result) {
                       {"rows", report::Json::Array()},
                       {"skipped", report::Json::Array()}};
   for (const LeverRow& row : result.rows) {
-    out["rows"].Append({{"lever", row.lever->name},
-                        {"flags", row.flags},
-                        {"costs", row.lever->costs},
-                        {"price", row.lever->price > 0 ? report::Json(row.lever->price) : report::Json(nullptr)},
-                        {"saved_bytes", row.saved_bytes},
-                        {"device_bytes", row.measured.device_bytes},
-                        {"fits", OrNull(row.measured.fits)}});
+    out["rows"].Append(
+        {{"lever", row.lever->change.name},
+         {"flags", row.flags},
+         {"costs", row.lever->change.costs},
+         {"price", row.lever->change.price > 0 ? report::Json(row.lever->change.price) : report::Json(nullptr)},
+         {"saved_bytes", row.saved_bytes},
+         {"device_bytes", row.measured.device_bytes},
+         {"fits", OrNull(row.measured.fits)}});
   }
   for (const LeverSkipped& skipped : result.skipped) {
-    out["skipped"].Append({{"lever", skipped.lever->name}, {"why", skipped.why}});
+    out["skipped"].Append({{"lever", skipped.lever->change.name}, {"why", skipped.why}});
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/base/check.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
 
@@ -45,7 +46,17 @@ CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& fac
 
 namespace {
 
-const CauseRow& RowOf(CauseKind kind) { return CauseTable()[static_cast<std::size_t>(kind)]; }
+std::vector<CauseSpec> AllThemes() {
+  std::vector<CauseSpec> out;
+  for (const absl::Span<const CauseSpec> theme :
+       {ActivationsCauses(), CopiesCauses(), DeviceCauses(), HistoryCauses(), HolesCauses(), LeaksCauses(),
+        OptimizerCauses(), PhasesCauses(), SettingsCauses()}) {
+    out.insert(out.end(), theme.begin(), theme.end());
+  }
+  std::sort(out.begin(), out.end(), [](const CauseSpec& a, const CauseSpec& b) { return a.kind < b.kind; });
+  for (std::size_t i = 0; i < out.size(); ++i) ASHLAR_CHECK(out[i].kind == static_cast<CauseKind>(i));
+  return out;
+}
 
 // What `needs` asks for and is not there; empty where nothing is missing.
 std::string MissingFor(CauseNeeds needs, const CauseContext& context) {
@@ -59,11 +70,11 @@ std::string MissingFor(CauseNeeds needs, const CauseContext& context) {
   return "";
 }
 
-CauseFinding Detect(const CauseRow& row, const CauseContext& context) {
+CauseFinding Detect(const CauseSpec& row, const CauseContext& context) {
   std::string missing = MissingFor(row.needs, context);
   CauseFinding out = missing.empty() ? row.detect(context) : NotInTrace(row.kind, std::move(missing));
   out.kind = row.kind;
-  out.is_footnote = out.finding == Finding::kFound && IsTrifle(context, out);
+  out.is_footnote = out.finding == Finding::kFound && !row.frees_nothing && IsTrifle(context, out.bytes);
   return out;
 }
 
@@ -72,39 +83,16 @@ double WeightOf(Confidence confidence) {
   return kWeights[static_cast<std::size_t>(confidence)];
 }
 
-// Of the cause's bytes, what its cure frees: a checkpointed pass still keeps the inputs of its parts, states of 8 bits
-// still take a quarter, logits in parts a tenth, and no process does without a context.
-double CurableShare(CauseKind kind) {
-  if (kind == CauseKind::kActivationsSaved) return 2.0 / 3;
-  if (kind == CauseKind::kOptimizerState) return 3.0 / 4;
-  if (kind == CauseKind::kLogitsSpike) return 0.9;
-  if (kind == CauseKind::kWorkspaces || kind == CauseKind::kOtherRanksContexts) return 0.25;
-  return 1;
-}
-
 // What says that there are holes, and not where they come from.
-bool IsGenericHole(CauseKind kind) { return kind == CauseKind::kNotExpandable || kind == CauseKind::kRetryStorm; }
-
-bool MakesHoles(CauseKind kind) {
-  switch (kind) {
-    case CauseKind::kPinnedSegment:
-    case CauseKind::kGrowingSizes:
-    case CauseKind::kRecordStream:
-    case CauseKind::kStreamsDoNotShare:
-    case CauseKind::kPrivatePools:
-    case CauseKind::kMaxSplitSize:
-    case CauseKind::kCacheBetweenPhases:
-      return true;
-    default:
-      return false;
-  }
-}
+bool IsGenericHole(CauseKind kind) { return SpecOf(kind).holes == CauseHoles::kSeen; }
 
 // A cause of holes explains those of a generic one from this share of its bytes on.
 constexpr double kExplainsShare = 1.0 / 3;
 
 bool Explains(const CauseFinding& cause, const CauseFinding& generic) {
-  if (cause.finding != Finding::kFound || cause.is_footnote || !MakesHoles(cause.kind)) return false;
+  if (cause.finding != Finding::kFound || cause.is_footnote || SpecOf(cause.kind).holes != CauseHoles::kMade) {
+    return false;
+  }
   if (cause.confidence < generic.confidence && cause.confidence == Confidence::kPossible) return false;
   // What is returned in a retry is the whole cache, not what the cause takes.
   return generic.kind == CauseKind::kRetryStorm ||
@@ -112,7 +100,7 @@ bool Explains(const CauseFinding& cause, const CauseFinding& generic) {
 }
 
 double FreedBytes(const CauseFinding& finding) {
-  return static_cast<double>(finding.bytes) * CurableShare(finding.kind);
+  return static_cast<double>(finding.bytes) * SpecOf(finding.kind).FreedShare();
 }
 
 double Weight(const CauseFinding& finding) {
@@ -148,11 +136,16 @@ std::map<CauseKind, double> Weights(const std::vector<CauseFinding>& findings) {
 
 }  // namespace
 
-absl::string_view CauseName(CauseKind kind) { return RowOf(kind).name; }
+absl::Span<const CauseSpec> CauseTable() {
+  static const auto* const kAll = new std::vector<CauseSpec>(AllThemes());
+  return *kAll;
+}
 
-absl::string_view CauseSentence(CauseKind kind) { return RowOf(kind).sentence; }
+const CauseSpec& SpecOf(CauseKind kind) { return CauseTable()[static_cast<std::size_t>(kind)]; }
 
-absl::Span<const CauseFix> CauseFixes(CauseKind kind) { return RowOf(kind).fixes; }
+absl::string_view CauseName(CauseKind kind) { return SpecOf(kind).name; }
+
+absl::string_view CauseSentence(CauseKind kind) { return SpecOf(kind).sentence; }
 
 absl::string_view FindingName(Finding finding) {
   constexpr absl::string_view kNames[] = {"found", "absent", "not_in_trace"};
@@ -175,7 +168,7 @@ void SortCauses(std::vector<CauseFinding>& findings) {
 
 std::vector<CauseFinding> FindCauses(const CauseContext& context) {
   std::vector<CauseFinding> out;
-  for (const CauseRow& row : CauseTable()) out.push_back(Detect(row, context));
+  for (const CauseSpec& row : CauseTable()) out.push_back(Detect(row, context));
   SortCauses(out);
   return out;
 }

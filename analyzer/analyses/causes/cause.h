@@ -70,7 +70,6 @@ enum class CauseKind : std::uint8_t {
   kLongLivedTensor,       // one huge tensor, or a few, from the setup to the end
   kMemoryFraction,        // the process may have a part of the device only
 };
-inline constexpr int kCauseCount = 35;
 
 enum class Finding : std::uint8_t { kFound, kAbsent, kNotInTrace };
 enum class Confidence : std::uint8_t { kPossible, kLikely, kProven };
@@ -90,12 +89,12 @@ enum class CauseFix : std::uint8_t {
   kEmptyCache,      // with an emptied cache where a phase begins
 };
 
-absl::string_view CauseName(CauseKind kind);      // stable key: "pinned_segment"
-absl::string_view CauseSentence(CauseKind kind);  // one plain sentence for people
-// In the order in which they are tried; kNone fills the rest.
-absl::Span<const CauseFix> CauseFixes(CauseKind kind);
+absl::string_view CauseName(CauseKind kind);              // stable key: "pinned_segment"
+absl::string_view CauseSentence(CauseKind kind);          // one plain sentence for people
 absl::string_view FindingName(Finding finding);           // "found", "absent", "not_in_trace"
 absl::string_view ConfidenceName(Confidence confidence);  // "possible", "likely", "proven"
+
+struct ProgramChange;  // changes/program_changes.h
 
 struct CauseFinding {
   CauseKind kind{};
@@ -110,9 +109,7 @@ struct CauseFinding {
   std::uint64_t yields_to_bytes = 0;
   // False where the program works as it should and fits: it holds the memory, and nothing needs a change.
   bool is_sickness = true;
-  // Of scores of attention: a call of scaled_dot_product_attention keeps them, as no fused kernel took it.
-  bool is_of_fused_call = false;
-  bool is_of_weights = false;              // of a tensor that lives long: the model trains it
+  const ProgramChange* change = nullptr;   // against this one, in place of the change that its row names
   std::vector<std::string> evidence = {};  // plain sentences with their numbers
   std::vector<std::string> counter_evidence = {};
   std::string missing = {};                 // kNotInTrace: what would tell

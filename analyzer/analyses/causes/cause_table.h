@@ -1,8 +1,7 @@
-// The table of causes: one row each, in the order of CauseKind.
+// The table of causes: one row each, beside its detector in the causes_*.cc of its theme.
 //
-// To add a cause: its kind in cause.h, its detector declared here and defined in the causes_*.cc of its theme, its row
-// in cause_table.cc. A detector sees what its row says that it needs: where that is missing, FindCauses answers
-// kNotInTrace by itself.
+// To add a cause: its kind in cause.h, and in the causes_*.cc of its theme its detector and its row. A detector sees
+// what its row says that it needs: where that is missing, FindCauses answers kNotInTrace by itself.
 //
 //   CauseFinding DetectRounding(const CauseContext& context) {
 //     if (!IsMaterial(context, bytes)) return Absent(CauseKind::kRounding, "rounding takes 0.4 %");
@@ -10,6 +9,9 @@
 //     out.evidence.push_back(...);
 //     return out;
 //   }
+//
+// What lies in the program goes by the parts that the stacks name (steps/program_part.h), by its steps and by
+// lifetimes; a program whose names say nothing raises no alarm.
 #ifndef ASHLAR_ANALYZER_ANALYSES_CAUSES_CAUSE_TABLE_H_
 #define ASHLAR_ANALYZER_ANALYSES_CAUSES_CAUSE_TABLE_H_
 
@@ -19,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "analyzer/analyses/causes/cause.h"
+#include "analyzer/analyses/changes/program_changes.h"
 
 namespace ashlar::analyses {
 
@@ -30,69 +33,46 @@ enum class CauseNeeds : std::uint8_t {
   kStacks,    // and stacks of them
 };
 
-struct CauseRow {
+// What a cause says of holes.
+enum class CauseHoles : std::uint8_t {
+  kNothing,
+  kMade,  // where they come from
+  kSeen,  // that there are some, and not where from: one that says that comes before it
+};
+
+struct CauseSpec {
   CauseKind kind;
   absl::string_view name;
   absl::string_view sentence;
   CauseNeeds needs;
   CauseFinding (*detect)(const CauseContext& context);
-  std::array<CauseFix, 2> fixes;
+  std::array<CauseFix, 2> fixes = {};  // that a replay can make, in the order in which they are tried; kNone fills up
+  const ProgramChange* change = nullptr;  // nullptr: nothing in the program is against it
+  double curable_share = 1;               // of its bytes, what can go at all; `change` may save less
+  CauseHoles holes = CauseHoles::kNothing;
+  bool frees_nothing = false;  // its bytes are not what a cure frees, so they are never a trifle
+
+  // Of its bytes, what its cure frees.
+  double FreedShare() const { return change == nullptr ? curable_share : curable_share * change->saves_at_most; }
 };
 
-absl::Span<const CauseRow> CauseTable();
+// In the order of CauseKind.
+absl::Span<const CauseSpec> CauseTable();
+const CauseSpec& SpecOf(CauseKind kind);
 
-// --- the device's memory: causes_device.cc ---
-CauseFinding DetectCapacity(const CauseContext& context);
-// --- outside this allocator: causes_device.cc ---
-CauseFinding DetectOtherProcess(const CauseContext& context);
-CauseFinding DetectOtherRanksContexts(const CauseContext& context);
-CauseFinding DetectWorkspaces(const CauseContext& context);
-// --- a limit of its own: causes_device.cc ---
-CauseFinding DetectMemoryFraction(const CauseContext& context);
-// --- holes behind blocks in use: causes_holes.cc ---
-CauseFinding DetectPinnedSegment(const CauseContext& context);
-CauseFinding DetectSmallLargeSplit(const CauseContext& context);
-CauseFinding DetectMediumRequests(const CauseContext& context);
-// --- what happens over time: causes_history.cc ---
-CauseFinding DetectGrowingSizes(const CauseContext& context);
-CauseFinding DetectRecordStream(const CauseContext& context);
-// --- pools and streams: causes_holes.cc ---
-CauseFinding DetectStreamsDoNotShare(const CauseContext& context);
-CauseFinding DetectPrivatePools(const CauseContext& context);
-// --- settings: causes_settings.cc ---
-CauseFinding DetectMaxSplitSize(const CauseContext& context);
-CauseFinding DetectRounding(const CauseContext& context);
-CauseFinding DetectNotExpandable(const CauseContext& context);
+// The rows of each theme.
+absl::Span<const CauseSpec> ActivationsCauses();  // what a pass keeps
+absl::Span<const CauseSpec> CopiesCauses();       // what is there from the setup on
+absl::Span<const CauseSpec> DeviceCauses();       // the device, what lies outside, limits, ranks
+absl::Span<const CauseSpec> HistoryCauses();      // what happens over time
+absl::Span<const CauseSpec> HolesCauses();        // holes behind blocks in use; pools and streams
+absl::Span<const CauseSpec> LeaksCauses();        // what stays from step to step
+absl::Span<const CauseSpec> OptimizerCauses();
+absl::Span<const CauseSpec> PhasesCauses();  // beside the training
+absl::Span<const CauseSpec> SettingsCauses();
 
-// What lies in the program goes by the parts that the stacks name (steps/program_part.h), by its steps and by
-// lifetimes; a program whose names say nothing raises no alarm.
-// --- what a pass keeps: causes_activations.cc ---
-CauseFinding DetectActivationsSaved(const CauseContext& context);
-CauseFinding DetectAttentionScores(const CauseContext& context);
-CauseFinding DetectLogitsSpike(const CauseContext& context);
-// --- what is there from the setup on: causes_copies.cc ---
-CauseFinding DetectModelCopies(const CauseContext& context);
-CauseFinding DetectLongLivedTensor(const CauseContext& context);
-// --- the optimizer: causes_optimizer.cc ---
-CauseFinding DetectOptimizerState(const CauseContext& context);
-CauseFinding DetectOptimizerTemporaries(const CauseContext& context);
-// --- from step to step: causes_leaks.cc, causes_history.cc ---
-CauseFinding DetectRetryStorm(const CauseContext& context);
-CauseFinding DetectGraphKeptAlive(const CauseContext& context);
-CauseFinding DetectOutputsKept(const CauseContext& context);
-CauseFinding DetectHooksKeepActivations(const CauseContext& context);
-CauseFinding DetectKvCacheGrows(const CauseContext& context);
-CauseFinding DetectEvalOutputs(const CauseContext& context);  // part of DetectEvalAccumulates
-CauseFinding DetectGradientsKept(const CauseContext& context);
-CauseFinding DetectExceptionHoldsFrames(const CauseContext& context);
-CauseFinding DetectEmptyCacheEachStep(const CauseContext& context);
-// --- between ranks: causes_device.cc ---
-CauseFinding DetectRankImbalance(const CauseContext& context);
-// --- beside the training: causes_phases.cc ---
-CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context);
-CauseFinding DetectEvalAccumulates(const CauseContext& context);
-CauseFinding DetectLoadedTwice(const CauseContext& context);
-CauseFinding DetectCacheBetweenPhases(const CauseContext& context);
+// Part of the detector of CauseKind::kEvalAccumulates: causes_leaks.cc.
+CauseFinding DetectEvalOutputs(const CauseContext& context);
 
 }  // namespace ashlar::analyses
 

@@ -74,8 +74,6 @@ std::uint64_t CheckpointedBytes(const CauseContext& context, const Indices& bloc
   return out;
 }
 
-}  // namespace
-
 CauseFinding DetectActivationsSaved(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kActivationsSaved;
   const ProgramMemory memory(context);
@@ -117,8 +115,6 @@ CauseFinding DetectActivationsSaved(const CauseContext& context) {
   return out;
 }
 
-namespace {
-
 // Whether PyTorch's scaled_dot_product_attention made a block: told by its own frames, by transformers' function that
 // calls it, or by the line of the program.
 bool IsOfFusedCall(const CauseContext& context, trace::StackId stack) {
@@ -133,8 +129,6 @@ bool IsOfFusedCall(const CauseContext& context, trace::StackId stack) {
   }
   return false;
 }
-
-}  // namespace
 
 CauseFinding DetectAttentionScores(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kAttentionScores;
@@ -157,8 +151,8 @@ CauseFinding DetectAttentionScores(const CauseContext& context) {
                                       ", ", ShareText(bytes, AllocatedBytes(context)), " of what is allocated; ",
                                       MostOf(context, out)));
   out.evidence.push_back(scores.proof);
-  out.is_of_fused_call = !out.stacks.empty() && IsOfFusedCall(context, out.stacks.front());
-  if (out.is_of_fused_call) {
+  if (!out.stacks.empty() && IsOfFusedCall(context, out.stacks.front())) {
+    out.change = &changes::kWhatFusedKernelsTake;
     out.evidence.push_back(
         "scaled_dot_product_attention made them: no fused kernel took the call, so PyTorch's plain one keeps its "
         "scores");
@@ -187,5 +181,30 @@ CauseFinding DetectLogitsSpike(const CauseContext& context) {
   if (!logits.proof.empty()) out.evidence.push_back(logits.proof);
   return out;
 }
+
+constexpr CauseSpec kActivationsCauses[] = {
+    {.kind = CauseKind::kActivationsSaved,
+     .name = "activations_saved",
+     .sentence = "The forward pass keeps what its backward pass needs, and that is most of the memory",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectActivationsSaved,
+     .change = &changes::kCheckpointing},
+    {.kind = CauseKind::kAttentionScores,
+     .name = "attention_scores",
+     .sentence = "Attention keeps the scores of every place against every other",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectAttentionScores,
+     .change = &changes::kFusedAttention},
+    {.kind = CauseKind::kLogitsSpike,
+     .name = "logits_spike",
+     .sentence = "Logits and cross-entropy make the peak",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectLogitsSpike,
+     .change = &changes::kLossInParts},
+};
+
+}  // namespace
+
+absl::Span<const CauseSpec> ActivationsCauses() { return kActivationsCauses; }
 
 }  // namespace ashlar::analyses

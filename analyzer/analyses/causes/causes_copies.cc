@@ -203,8 +203,6 @@ Indices WithGradientAndState(const ProgramMemory& memory, const Indices& tensors
   return out;
 }
 
-}  // namespace
-
 CauseFinding DetectModelCopies(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kModelCopies;
   const ProgramMemory memory(context);
@@ -271,8 +269,27 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   out.evidence.push_back(sentence);
   out.evidence.push_back(absl::StrCat("the largest: ", FormatBytes(blocks[large.front()].size_bytes), " from ",
                                       LabelOf(context, blocks[large.front()].stack)));
-  out.is_of_weights = std::all_of(large.begin(), large.end(), is_weight);
+  if (std::all_of(large.begin(), large.end(), is_weight)) out.change = &changes::kSmallerTable;
   return out;
 }
+
+constexpr CauseSpec kCopiesCauses[] = {
+    {.kind = CauseKind::kModelCopies,
+     .name = "model_copies",
+     .sentence = "Several sets of the same weights are alive",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectModelCopies,
+     .change = &changes::kCopiesOnHost},
+    {.kind = CauseKind::kLongLivedTensor,
+     .name = "long_lived_tensor",
+     .sentence = "A few tensors that live from the setup on hold much of the memory",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectLongLivedTensor,
+     .change = &changes::kTensorOnHost},
+};
+
+}  // namespace
+
+absl::Span<const CauseSpec> CopiesCauses() { return kCopiesCauses; }
 
 }  // namespace ashlar::analyses

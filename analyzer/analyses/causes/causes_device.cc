@@ -65,8 +65,6 @@ CauseFinding CapacityOfPeak(const CauseContext& context) {
   return Absent(kind, share);
 }
 
-}  // namespace
-
 CauseFinding DetectCapacity(const CauseContext& context) {
   if (context.message.has_value()) return CapacityOfMessage(*context.message);
   if (!context.history.has_value())
@@ -74,6 +72,8 @@ CauseFinding DetectCapacity(const CauseContext& context) {
   const std::optional<Shortage> shortage = ShortageAt(context);
   return shortage.has_value() ? CapacityOfFailure(context, *shortage) : CapacityOfPeak(context);
 }
+
+}  // namespace
 
 // A limit of this process, such as torch.cuda.set_per_process_memory_fraction: the device had room, and the request
 // failed.
@@ -111,8 +111,6 @@ std::string LimitSentence(std::uint64_t reserved_bytes, const Shortage& shortage
   return out;
 }
 
-}  // namespace
-
 CauseFinding DetectMemoryFraction(const CauseContext& context) {
   const CauseKind kind = CauseKind::kMemoryFraction;
   if (context.message.has_value()) return LimitOfMessage(*context.message);
@@ -133,6 +131,8 @@ CauseFinding DetectMemoryFraction(const CauseContext& context) {
   out.evidence.push_back(kRaiseFraction);
   return out;
 }
+
+}  // namespace
 
 // Causes outside this allocator: other processes, other ranks, the CUDA context and library workspaces. A trace holds
 // none of them; an out-of-memory message, or what nvidia-smi shows beside a trace, tells.
@@ -283,8 +283,6 @@ CauseFinding OfKnownProcesses(const CauseContext& context, const Outside& outsid
   return out;
 }
 
-}  // namespace
-
 CauseFinding DetectOtherProcess(const CauseContext& context) {
   const CauseKind kind = CauseKind::kOtherProcess;
   const std::vector<std::uint64_t> named = NamedProcesses(context);
@@ -371,13 +369,13 @@ CauseFinding DetectWorkspaces(const CauseContext& context) {
   return out;
 }
 
+}  // namespace
+
 // Causes that show between ranks.
 
 namespace {
 
 constexpr double kLeastSpread = 0.05;  // between ranks, of the median peak
-
-}  // namespace
 
 CauseFinding DetectRankImbalance(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kRankImbalance;
@@ -400,5 +398,51 @@ CauseFinding DetectRankImbalance(const CauseContext& context) {
                                       " (", share, ") above the median of ", ranks.size(), " ranks"));
   return out;
 }
+
+constexpr double kContextShare = 0.25;  // no process does without a context
+
+constexpr CauseSpec kDeviceCauses[] = {
+    {.kind = CauseKind::kCapacity,
+     .name = "capacity",
+     .sentence = "The program needs more memory than the device has",
+     .needs = CauseNeeds::kAnything,
+     .detect = DetectCapacity,
+     .frees_nothing = true},
+    {.kind = CauseKind::kMemoryFraction,
+     .name = "memory_fraction",
+     .sentence = "A limit of this process keeps free memory of the device from it",
+     .needs = CauseNeeds::kAnything,
+     .detect = DetectMemoryFraction,
+     .change = &changes::kWholeFraction},
+    {.kind = CauseKind::kOtherProcess,
+     .name = "other_process",
+     .sentence = "Another process holds memory of this device",
+     .needs = CauseNeeds::kAnything,
+     .detect = DetectOtherProcess,
+     .fixes = {CauseFix::kGivenBack}},
+    {.kind = CauseKind::kOtherRanksContexts,
+     .name = "other_ranks_contexts",
+     .sentence = "Other ranks hold CUDA contexts on this device",
+     .needs = CauseNeeds::kAnything,
+     .detect = DetectOtherRanksContexts,
+     .fixes = {CauseFix::kGivenBack},
+     .curable_share = kContextShare},
+    {.kind = CauseKind::kWorkspaces,
+     .name = "workspaces",
+     .sentence = "The CUDA context and library workspaces take the memory",
+     .needs = CauseNeeds::kAnything,
+     .detect = DetectWorkspaces,
+     .fixes = {CauseFix::kGivenBack},
+     .curable_share = kContextShare},
+    {.kind = CauseKind::kRankImbalance,
+     .name = "rank_imbalance",
+     .sentence = "One rank peaks above the others",
+     .needs = CauseNeeds::kAnything,
+     .detect = DetectRankImbalance},
+};
+
+}  // namespace
+
+absl::Span<const CauseSpec> DeviceCauses() { return kDeviceCauses; }
 
 }  // namespace ashlar::analyses

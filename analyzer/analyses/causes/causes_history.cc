@@ -124,8 +124,6 @@ EventIndex WorstGrowth(const Timeline& timeline) {
   return worst;
 }
 
-}  // namespace
-
 CauseFinding DetectGrowingSizes(const CauseContext& context) {
   const CauseKind kind = CauseKind::kGrowingSizes;
   const GrownRequests grown = FindGrown(context);
@@ -170,6 +168,8 @@ CauseFinding DetectRecordStream(const CauseContext& context) {
   return out;
 }
 
+}  // namespace
+
 // Causes of what is done about a full device: a cache that the allocator returns and obtains again, attempts that hold
 // what failed ones had, and a cache that the program returns in every step.
 
@@ -210,8 +210,6 @@ Retries FindRetries(const timeline::Timeline& timeline, const policy::Options& o
   }
   return out;
 }
-
-}  // namespace
 
 CauseFinding DetectExceptionHoldsFrames(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kExceptionHoldsFrames;
@@ -289,5 +287,47 @@ CauseFinding DetectRetryStorm(const CauseContext& context) {
   }
   return out;
 }
+
+constexpr CauseSpec kHistoryCauses[] = {
+    {.kind = CauseKind::kGrowingSizes,
+     .name = "growing_sizes",
+     .sentence = "Requests grow, so that no cached block fits the next one",
+     .needs = CauseNeeds::kEvents,
+     .detect = DetectGrowingSizes,
+     .fixes = {CauseFix::kExpandable},
+     .holes = CauseHoles::kMade},
+    {.kind = CauseKind::kRecordStream,
+     .name = "record_stream",
+     .sentence = "Freed blocks wait for another stream (record_stream)",
+     .needs = CauseNeeds::kEvents,
+     .detect = DetectRecordStream,
+     .fixes = {CauseFix::kNoWaits},
+     .change = &changes::kWaitForStream,
+     .holes = CauseHoles::kMade},
+    {.kind = CauseKind::kExceptionHoldsFrames,
+     .name = "exception_holds_frames",
+     .sentence = "An exception holds the tensors of a failed attempt beside the next one",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectExceptionHoldsFrames,
+     .change = &changes::kRetryAfterExcept},
+    {.kind = CauseKind::kEmptyCacheEachStep,
+     .name = "empty_cache_each_step",
+     .sentence = "The cache is emptied in every step and obtained again",
+     .needs = CauseNeeds::kEvents,
+     .detect = DetectEmptyCacheEachStep,
+     .change = &changes::kLeaveTheCache,
+     .frees_nothing = true},
+    {.kind = CauseKind::kRetryStorm,
+     .name = "retry_storm",
+     .sentence = "The cache is returned to the device and obtained again, over and over",
+     .needs = CauseNeeds::kEvents,
+     .detect = DetectRetryStorm,
+     .fixes = {CauseFix::kExpandable},
+     .holes = CauseHoles::kSeen},
+};
+
+}  // namespace
+
+absl::Span<const CauseSpec> HistoryCauses() { return kHistoryCauses; }
 
 }  // namespace ashlar::analyses

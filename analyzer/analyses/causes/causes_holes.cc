@@ -153,8 +153,6 @@ CauseFinding PinnedOfMessage(const OomMessageVerdict& verdict) {
   return out;
 }
 
-}  // namespace
-
 CauseFinding DetectPinnedSegment(const CauseContext& context) {
   const CauseKind kind = CauseKind::kPinnedSegment;
   if (context.message.has_value()) return PinnedOfMessage(*context.message);
@@ -236,6 +234,8 @@ CauseFinding DetectSmallLargeSplit(const CauseContext& context) {
   WeighAgainstFailure(context, sum.segment_bytes, out);
   return out;
 }
+
+}  // namespace
 
 // Causes that lie in who may use a free block: the stream and the pool it belongs to.
 
@@ -360,8 +360,6 @@ CauseFinding PoolsOfMessage(const OomMessageVerdict& verdict) {
   return out;
 }
 
-}  // namespace
-
 CauseFinding DetectStreamsDoNotShare(const CauseContext& context) {
   const CauseKind kind = CauseKind::kStreamsDoNotShare;
   const StreamPeaks peaks = PeaksByStream(*context.history->timeline);
@@ -416,5 +414,46 @@ CauseFinding DetectPrivatePools(const CauseContext& context) {
   if (!shortage.has_value()) out.counter_evidence.push_back("no request failed; a graph may need the memory again");
   return out;
 }
+
+constexpr CauseSpec kHolesCauses[] = {
+    {.kind = CauseKind::kPinnedSegment,
+     .name = "pinned_segment",
+     .sentence = "Small long-lived blocks keep large segments from being reused or returned",
+     .needs = CauseNeeds::kAnything,
+     .detect = DetectPinnedSegment,
+     .fixes = {CauseFix::kApart, CauseFix::kExpandableHint},
+     .holes = CauseHoles::kMade},
+    {.kind = CauseKind::kMediumRequests,
+     .name = "medium_requests",
+     .sentence = "Requests of 1 to 10 MiB each hold a whole segment of 20 MiB",
+     .needs = CauseNeeds::kState,
+     .detect = DetectMediumRequests,
+     .fixes = {CauseFix::kApart, CauseFix::kExpandableHint}},
+    {.kind = CauseKind::kSmallLargeSplit,
+     .name = "small_large_split",
+     .sentence = "Free memory lies in the pool for the other class of sizes",
+     .needs = CauseNeeds::kState,
+     .detect = DetectSmallLargeSplit,
+     .fixes = {CauseFix::kApart, CauseFix::kExpandableHint}},
+    {.kind = CauseKind::kStreamsDoNotShare,
+     .name = "streams_do_not_share",
+     .sentence = "Free memory lies with another stream, and streams do not share it",
+     .needs = CauseNeeds::kEvents,
+     .detect = DetectStreamsDoNotShare,
+     .fixes = {CauseFix::kOneStream},
+     .change = &changes::kAllocateOnOneStream,
+     .holes = CauseHoles::kMade},
+    {.kind = CauseKind::kPrivatePools,
+     .name = "private_pools",
+     .sentence = "Free memory lies in private pools (CUDA graphs, MemPool)",
+     .needs = CauseNeeds::kAnything,
+     .detect = DetectPrivatePools,
+     .fixes = {CauseFix::kSharedPool},
+     .holes = CauseHoles::kMade},
+};
+
+}  // namespace
+
+absl::Span<const CauseSpec> HolesCauses() { return kHolesCauses; }
 
 }  // namespace ashlar::analyses

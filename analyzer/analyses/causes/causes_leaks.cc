@@ -57,8 +57,6 @@ void SayLines(const CauseContext& context, LeakShape shape, absl::string_view af
   out.evidence.push_back(absl::StrCat(LeakOf(context, shape)->lines, after));
 }
 
-}  // namespace
-
 CauseFinding DetectGraphKeptAlive(const CauseContext& context) {
   CauseFinding out = LeakFinding(context, CauseKind::kGraphKeptAlive, LeakShape::kGraph, "Activations");
   SayLines(context, LeakShape::kGraph, " lines left some, as a graph that somebody still knows keeps them", out);
@@ -87,6 +85,8 @@ CauseFinding DetectKvCacheGrows(const CauseContext& context) {
   }
   return out;
 }
+
+}  // namespace
 
 CauseFinding DetectEvalOutputs(const CauseContext& context) {
   CauseFinding out =
@@ -195,8 +195,6 @@ CauseFinding GradientFinding(const CauseContext& context, const std::vector<Live
   return out;
 }
 
-}  // namespace
-
 CauseFinding DetectGradientsKept(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kGradientsKept;
   const TorchStacks frames(*context.history->timeline, context.history->stacks);
@@ -222,5 +220,42 @@ CauseFinding DetectGradientsKept(const CauseContext& context) {
   return Absent(kKind,
                 absl::StrCat("gradients that no optimizer step clears hold ", FormatBytes(BytesOf(found.uncleared))));
 }
+
+constexpr CauseSpec kLeaksCauses[] = {
+    {.kind = CauseKind::kGraphKeptAlive,
+     .name = "graph_kept_alive",
+     .sentence = "Activations of older steps are still alive: something keeps their graph",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectGraphKeptAlive,
+     .change = &changes::kNumbersNotTensors},
+    {.kind = CauseKind::kOutputsKept,
+     .name = "outputs_kept",
+     .sentence = "Outputs of older steps are kept on the device",
+     .needs = CauseNeeds::kEvents,
+     .detect = DetectOutputsKept,
+     .change = &changes::kMoveOffDevice},
+    {.kind = CauseKind::kHooksKeepActivations,
+     .name = "hooks_keep_activations",
+     .sentence = "Hooks keep activations or gradients of every step",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectHooksKeepActivations,
+     .change = &changes::kRemoveHook},
+    {.kind = CauseKind::kKvCacheGrows,
+     .name = "kv_cache_grows",
+     .sentence = "Tensors grow by torch.cat, step by step, as a cache of keys and values does",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectKvCacheGrows,
+     .change = &changes::kCacheWithRoom},
+    {.kind = CauseKind::kGradientsKept,
+     .name = "gradients_kept",
+     .sentence = "Gradients stay alive where nobody needs them",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectGradientsKept,
+     .change = &changes::kClearGradients},
+};
+
+}  // namespace
+
+absl::Span<const CauseSpec> LeaksCauses() { return kLeaksCauses; }
 
 }  // namespace ashlar::analyses

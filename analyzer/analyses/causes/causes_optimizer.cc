@@ -126,8 +126,6 @@ CauseFinding StateHeld(const CauseContext& context, const ProgramMemory& memory,
   return out;
 }
 
-}  // namespace
-
 CauseFinding DetectOptimizerState(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kOptimizerState;
   const std::vector<EventIndex> phases = OptimizerPhases(context);
@@ -160,5 +158,24 @@ CauseFinding DetectOptimizerTemporaries(const CauseContext& context) {
                                       lists.size(), " temporaries at once; ", MostFrom(context, lists)));
   return out;
 }
+
+constexpr CauseSpec kOptimizerCauses[] = {
+    {.kind = CauseKind::kOptimizerState,
+     .name = "optimizer_state",
+     .sentence = "The optimizer's state appears in its first step",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectOptimizerState,
+     .change = &changes::kEightBitAdamW},
+    {.kind = CauseKind::kOptimizerTemporaries,
+     .name = "optimizer_temporaries",
+     .sentence = "A multi-tensor optimizer makes temporaries as large as its lists",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectOptimizerTemporaries,
+     .change = &changes::kFusedAdamW},
+};
+
+}  // namespace
+
+absl::Span<const CauseSpec> OptimizerCauses() { return kOptimizerCauses; }
 
 }  // namespace ashlar::analyses

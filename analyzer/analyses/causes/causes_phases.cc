@@ -80,10 +80,6 @@ struct SegmentUse {
   std::uint64_t active_bytes = 0;
 };
 
-}  // namespace
-
-namespace {
-
 struct EvaluationKept {
   std::vector<LiveBlock> blocks;
   std::string evidence;
@@ -153,8 +149,6 @@ EvaluationKept KeptByGraph(const CauseContext& context, const TorchStacks& frame
   }
   return out;
 }
-
-}  // namespace
 
 CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kEvalWithoutNoGrad;
@@ -287,5 +281,38 @@ CauseFinding DetectCacheBetweenPhases(const CauseContext& context) {
   out.evidence.push_back("torch.cuda.empty_cache() at the boundary returns what is whole");
   return out;
 }
+
+constexpr CauseSpec kPhasesCauses[] = {
+    {.kind = CauseKind::kEvalWithoutNoGrad,
+     .name = "eval_without_no_grad",
+     .sentence = "An evaluation keeps activations that only a backward pass needs",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectEvalWithoutNoGrad,
+     .change = &changes::kInferenceMode},
+    {.kind = CauseKind::kEvalAccumulates,
+     .name = "eval_accumulates",
+     .sentence = "Predictions of an evaluation pile up on the device",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectEvalAccumulates,
+     .change = &changes::kPredictionsOffDevice},
+    {.kind = CauseKind::kLoadedTwice,
+     .name = "loaded_twice",
+     .sentence = "Two copies of the parameters are alive while a checkpoint is loaded",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectLoadedTwice,
+     .change = &changes::kLoadOnHost},
+    {.kind = CauseKind::kCacheBetweenPhases,
+     .name = "cache_between_phases",
+     .sentence = "What one phase cached cannot serve the next",
+     .needs = CauseNeeds::kStacks,
+     .detect = DetectCacheBetweenPhases,
+     .fixes = {CauseFix::kEmptyCache},
+     .change = &changes::kEmptyBetweenPhases,
+     .holes = CauseHoles::kMade},
+};
+
+}  // namespace
+
+absl::Span<const CauseSpec> PhasesCauses() { return kPhasesCauses; }
 
 }  // namespace ashlar::analyses

@@ -44,8 +44,6 @@ bool PiecesWouldHaveServed(const CauseContext& context) {
   });
 }
 
-}  // namespace
-
 CauseFinding DetectRounding(const CauseContext& context) {
   const CauseKind kind = CauseKind::kRounding;
   const core::Accounting parts = AccountState(context.history->state);
@@ -118,5 +116,32 @@ CauseFinding DetectNotExpandable(const CauseContext& context) {
   out.evidence.push_back(unused);
   return out;
 }
+
+constexpr CauseSpec kSettingsCauses[] = {
+    {.kind = CauseKind::kRounding,
+     .name = "rounding",
+     .sentence = "Rounding and unsplit rests take memory that nobody asked for",
+     .needs = CauseNeeds::kState,
+     .detect = DetectRounding,
+     .fixes = {CauseFix::kUnrounded, CauseFix::kExpandable}},
+    {.kind = CauseKind::kMaxSplitSize,
+     .name = "max_split_size",
+     .sentence = "max_split_size_mb keeps free memory from being used",
+     .needs = CauseNeeds::kEvents,
+     .detect = DetectMaxSplitSize,
+     .fixes = {CauseFix::kUnlimitedSplit},
+     .holes = CauseHoles::kMade},
+    {.kind = CauseKind::kNotExpandable,
+     .name = "not_expandable",
+     .sentence = "Expandable segments are not in use, and would not have these holes",
+     .needs = CauseNeeds::kEvents,
+     .detect = DetectNotExpandable,
+     .fixes = {CauseFix::kExpandable},
+     .holes = CauseHoles::kSeen},
+};
+
+}  // namespace
+
+absl::Span<const CauseSpec> SettingsCauses() { return kSettingsCauses; }
 
 }  // namespace ashlar::analyses

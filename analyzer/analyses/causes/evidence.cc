@@ -60,10 +60,8 @@ bool IsMaterial(const CauseContext& context, std::uint64_t bytes) {
   return IsFelt(context, bytes) || LetsRequestPass(context, bytes);
 }
 
-bool IsTrifle(const CauseContext& context, const CauseFinding& finding) {
-  const bool frees_nothing = finding.kind == CauseKind::kCapacity || finding.kind == CauseKind::kEmptyCacheEachStep;
-  return !frees_nothing && context.history.has_value() && !IsFelt(context, finding.bytes) &&
-         LetsRequestPass(context, finding.bytes);
+bool IsTrifle(const CauseContext& context, std::uint64_t bytes) {
+  return context.history.has_value() && !IsFelt(context, bytes) && LetsRequestPass(context, bytes);
 }
 
 bool IsShortOfMemory(const CauseContext& context) {

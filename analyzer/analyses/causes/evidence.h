@@ -34,8 +34,8 @@ inline constexpr char kRecordHistory[] =
 // Whether a program can feel that many bytes: at least 32 MiB and 5 % of what is reserved at the moment; after an
 // out-of-memory error also whatever would have let the request pass.
 bool IsMaterial(const CauseContext& context, std::uint64_t bytes);
-// Whether the finding is material only because its bytes would have let the failed request pass.
-bool IsTrifle(const CauseContext& context, const CauseFinding& finding);
+// Whether that many bytes are material only because they would have let the failed request pass.
+bool IsTrifle(const CauseContext& context, std::uint64_t bytes);
 inline constexpr std::uint64_t kLeastMaterialBytes = 32 * kMiB;
 inline constexpr double kLeastMaterialShare = 0.05;
 

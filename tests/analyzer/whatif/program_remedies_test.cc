@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "analyzer/analyses/changes/program_changes.h"
 #include "gtest/gtest.h"
 
 namespace ashlar::remedies {
@@ -46,7 +47,7 @@ TEST(ProgramRemediesTest, OnlyWhatIsFoundAndSureAndTheProgramsOwn) {
 TEST(ProgramRemediesTest, AWeightIsNotTakenForData) {
   TestedCause cause = Cause(CauseKind::kLongLivedTensor, Confidence::kLikely, 100);
   EXPECT_NE(ProgramRemedies({cause})[0].python[0].find("pin_memory"), std::string::npos);
-  cause.finding.is_of_weights = true;
+  cause.finding.change = &analyses::changes::kSmallerTable;
   const std::vector<ProgramRemedy> remedies = ProgramRemedies({cause});
   for (const std::string& line : remedies[0].python) EXPECT_EQ(line.find("cpu"), std::string::npos);
 }

@@ -130,7 +130,7 @@ TEST(LeversTest, WhatARunDoesNotHaveIsNamed) {
   const LeverResult result = *RunLevers(MustEstimate(Asked()), 1);
   EXPECT_EQ(RowOf(result, "--batching dynamic"), nullptr);
   EXPECT_GE(result.skipped.size(), 3u);
-  for (const LeverSkipped& skipped : result.skipped) EXPECT_FALSE(skipped.why.empty()) << skipped.lever->name;
+  for (const LeverSkipped& skipped : result.skipped) EXPECT_FALSE(skipped.why.empty()) << skipped.lever->change.name;
   EXPECT_EQ(RunLevers(MustEstimate(*ModelOfCount(1000), {}), 1).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
@@ -147,8 +147,8 @@ TEST(FitTest, TheCheapestSetFitsAndNoneThatIsCheaperDoes) {
     int price = 0;
     Variant variant = VariantOf(of);
     for (const Lever* lever : fit.cheapest->levers) {
-      price += lever->price;
-      EXPECT_GT(lever->price, 0);
+      price += lever->change.price;
+      EXPECT_GT(lever->change.price, 0);
       EXPECT_THAT(lever->pull(of, variant), testing::Not(IsEmpty()));
     }
     EXPECT_EQ(price, fit.cheapest->price);
@@ -159,15 +159,15 @@ TEST(FitTest, TheCheapestSetFitsAndNoneThatIsCheaperDoes) {
     // Alone or in pairs nothing cheaper fits.
     for (const Lever& a : Levers()) {
       for (const Lever& b : Levers()) {
-        const bool is_pair = a.group < b.group && a.price > 0 && b.price > 0;
+        const bool is_pair = a.group < b.group && a.change.price > 0 && b.change.price > 0;
         if (!is_pair && &a != &b) continue;
         Variant cheaper = VariantOf(of);
-        if (a.price == 0 || a.pull(of, cheaper).empty()) continue;
+        if (a.change.price == 0 || a.pull(of, cheaper).empty()) continue;
         if (is_pair && b.pull(of, cheaper).empty()) continue;
-        if (a.price + (is_pair ? b.price : 0) >= price) continue;
+        if (a.change.price + (is_pair ? b.change.price : 0) >= price) continue;
         const absl::StatusOr<Measured> measured = Measure(of, cheaper);
         if (!measured.ok()) continue;  // this version has no such setting
-        EXPECT_EQ(measured->fits, false) << a.name << ", " << b.name;
+        EXPECT_EQ(measured->fits, false) << a.change.name << ", " << b.change.name;
       }
     }
   }

@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
+#include "analyzer/analyses/changes/program_changes.h"
 #include "analyzer/whatif/program_remedies.h"
 #include "gtest/gtest.h"
 #include "tests/analyzer/analyses/seeded_run.h"
@@ -111,7 +112,7 @@ TEST(CausesShapesTest, ScoresThatAFusedCallKeepsAreItsOwn) {
       if (finding.kind == CauseKind::kAttentionScores) scores.push_back({finding});
     }
     ASSERT_EQ(scores.size(), 1U);
-    EXPECT_EQ(scores[0].finding.is_of_fused_call, is_call);
+    EXPECT_EQ(scores[0].finding.change == &analyses::changes::kWhatFusedKernelsTake, is_call);
     const std::vector<remedies::ProgramRemedy> advice = remedies::ProgramRemedies(scores);
     ASSERT_EQ(advice.size(), 1U);
     EXPECT_EQ(absl::StrJoin(advice[0].python, "\n").find("F.scaled_dot_product_attention(") == std::string::npos,

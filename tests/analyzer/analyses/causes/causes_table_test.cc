@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
+#include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/formats/input_file.h"
 #include "analyzer/formats/torch/torch_snapshot.h"
 #include "gtest/gtest.h"
@@ -39,6 +40,24 @@ std::size_t PlaceOf(CauseKind kind, const std::vector<CauseFinding>& found) {
     if (found[i].kind == kind) return i + 1;
   }
   return 0;
+}
+
+// Each kind has its row, and each row all that is said of a cause.
+TEST(CausesTableTest, EachRowIsWhole) {
+  std::set<std::string> names;
+  for (const analyses::CauseSpec& cause : analyses::CauseTable()) {
+    SCOPED_TRACE(cause.name);
+    EXPECT_TRUE(names.insert(std::string(cause.name)).second);
+    EXPECT_FALSE(cause.sentence.empty());
+    EXPECT_NE(cause.detect, nullptr);
+    EXPECT_EQ(analyses::SpecOf(cause.kind).name, cause.name);
+    EXPECT_GT(cause.FreedShare(), 0);
+    EXPECT_LE(cause.FreedShare(), 1);
+    if (cause.change == nullptr) continue;
+    EXPECT_FALSE(cause.change->sentence.empty());
+    EXPECT_FALSE(cause.change->python.empty());
+  }
+  EXPECT_EQ(analyses::CauseTable().back().kind, CauseKind::kMemoryFraction);  // the last kind
 }
 
 struct Row {
