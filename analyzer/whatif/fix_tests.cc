@@ -10,7 +10,7 @@
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/whatif/request_transforms.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using analyses::CauseContext;
@@ -316,4 +316,4 @@ absl::StatusOr<std::vector<TestedCause>> TestFixes(const std::vector<CauseFindin
   return Sorted(std::move(tested));
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

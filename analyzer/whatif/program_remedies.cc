@@ -7,7 +7,7 @@
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/changes/program_changes.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 std::vector<ProgramRemedy> ProgramRemedies(absl::Span<const TestedCause> causes) {
   std::vector<ProgramRemedy> out;
@@ -33,4 +33,4 @@ std::vector<ProgramRemedy> ProgramRemedies(absl::Span<const TestedCause> causes)
   return out;
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

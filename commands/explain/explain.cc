@@ -216,7 +216,7 @@ absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const 
 
 namespace {
 
-std::string Headline(const readers::OomMessage& message, OomVerdict verdict) {
+std::string Headline(const formats::OomMessage& message, OomVerdict verdict) {
   if (message.FindNote("not_out_of_memory") != nullptr) return "NOT OUT OF MEMORY";
   if (message.told > 1 && message.Detail("largest_tried") != nullptr) {
     return absl::StrCat("REFUSED BY THE DEVICE  device ", message.device.value_or(0), ": ", FormatCount(message.told),
@@ -256,7 +256,7 @@ bool TellsTheSame(const Explanation& a, const Explanation& b, bool is_chained) {
 
 }  // namespace
 
-Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options) {
+Explanation ExplainMessage(const formats::OomMessage& message, const ExplainOptions& options) {
   const analyses::OomMessageVerdict verdict =
       analyses::JudgeOomMessage(message, {.capacity_bytes = options.replay.capacity_bytes});
   Explanation out;
@@ -281,14 +281,14 @@ Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOpti
   return out;
 }
 
-std::vector<Explanation> ExplainMessages(absl::Span<const readers::OomMessage> messages,
+std::vector<Explanation> ExplainMessages(absl::Span<const formats::OomMessage> messages,
                                          const ExplainOptions& options) {
   std::vector<Explanation> out;
   std::vector<std::uint64_t> times;
   // Headline and evidence, where the figures of a message stand -> those of `out` that have them: few.
   std::map<std::pair<std::string, std::vector<std::string>>, std::vector<std::size_t>> seen;
   std::uint64_t left_out = 0;
-  for (const readers::OomMessage& message : messages) {
+  for (const formats::OomMessage& message : messages) {
     if (out.size() == kMostExplainedMessages) {
       ++left_out;
       continue;

@@ -188,12 +188,12 @@ std::vector<analyses::RankPeak> AllRanks(const timeline::Timeline& timeline, con
 
 // In the device and the capacity of the parts that are there.
 absl::StatusOr<Why> WhyOf(const Explanation& so_far, analyses::CauseContext context,
-                          const remedies::RecordedRequests& requests, const ExplainOptions& options) {
+                          const whatif::RecordedRequests& requests, const ExplainOptions& options) {
   Tell(options.replay, "looking for causes");
   context.device = {so_far.memory.accounting.total_bytes, options.device_used_bytes,
                     AllRanks(*context.history->timeline, options), options.calls_fused_attention,
                     options.shared_device};
-  remedies::WhatIfSettings settings;
+  whatif::WhatIfSettings settings;
   settings.baseline = *context.history->options;
   settings.capacity_bytes = so_far.what_ifs.capacity_bytes;
   settings.memory_fraction = options.replay.memory_fraction;
@@ -205,7 +205,7 @@ absl::StatusOr<Why> WhyOfRecord(const Explanation& so_far, analyses::CauseContex
                                 const ExplainOptions& options) {
   if (run.recorded.warm.fidelity.total == 0) return WhyOf(so_far, std::move(context), {}, options);
   const std::shared_ptr<const trace::RequestTrace> without_retries =
-      remedies::SharedWhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
+      whatif::SharedWhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
   return WhyOf(so_far, std::move(context), {without_retries.get(), &run.recorded.program.requests}, options);
 }
 
@@ -333,7 +333,7 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   if (!why.ok()) return why.status();
   out.why = *std::move(why);
   out = WithLastWord(std::move(out));
-  out.verdict = WithFailuresInLog(std::move(out.verdict), readers::FailedInRmmLog(requests));
+  out.verdict = WithFailuresInLog(std::move(out.verdict), formats::FailedInRmmLog(requests));
   out.notes = Joined({NotesOnCapacity(out.memory, device), requests.notes, NotesOnRequests(is_capacity_known)});
   if (picture.has_value()) out.picture = picture->Draw(out);
   return out;

@@ -110,7 +110,7 @@ void AppendAccounting(const answers::Explanation& e, std::string& out) {
   }
 }
 
-std::string FixRemark(const remedies::FixTest& fix) {
+std::string FixRemark(const whatif::FixTest& fix) {
   const auto change = [](std::uint64_t before, std::uint64_t after, const char* what) {
     return before == after ? "" : absl::StrCat(", ", FormatCount(before), " -> ", FormatCount(after), what);
   };
@@ -137,7 +137,7 @@ std::vector<std::string> FixRemarks(const answers::Explanation& e, std::size_t s
 // The one with most bytes.
 void AppendProgramRemedy(const answers::Explanation& e, std::string& out) {
   if (e.why.remedies.empty()) return;
-  const remedies::ProgramRemedy& remedy = e.why.remedies.front();
+  const whatif::ProgramRemedy& remedy = e.why.remedies.front();
   const std::size_t more = e.why.remedies.size() - 1;
   AppendSection("IN THE PROGRAM",
                 absl::StrCat("against ", analyses::CauseName(remedy.cause),
@@ -158,7 +158,7 @@ void AppendCauses(const answers::Explanation& e, std::size_t lines_left, std::st
   const std::size_t shown = std::min(found, kMostCauses);
   AppendSection("WHY",
                 found > shown ? absl::StrCat("the first ", shown, " of ", found, " causes found; --json has them all")
-                              : "causes found, the one to mend first",
+                              : "causes found, the one to fix first",
                 out);
   lines_left -= std::min(lines_left, kSectionLines + shown);
   std::vector<std::string> fixes = FixRemarks(e, shown);
@@ -260,13 +260,13 @@ std::string ReplayRemark(const answers::Explanation& e) {
                          share, FormatCount(f.matched), FormatCount(f.total));
 }
 
-std::string Outcome(const remedies::WhatIfRow& row) {
+std::string Outcome(const whatif::WhatIfRow& row) {
   if (!row.feasible.has_value()) return "";
   if (row.ooms > 0) return absl::StrCat(FormatCount(row.ooms), " OOM");
   return row.is_cut_off ? ProjectedText(row) : "fits";
 }
 
-std::string WhatIfLine(const remedies::WhatIfRow& row, const std::string& name) {
+std::string WhatIfLine(const whatif::WhatIfRow& row, const std::string& name) {
   const std::string peak = FormatBytes(row.peak_reserved_bytes);
   const std::string calls = FormatCount(row.driver_calls);
   std::string outcome = Outcome(row);
@@ -281,7 +281,7 @@ std::string WhatIfLine(const remedies::WhatIfRow& row, const std::string& name) 
 void AppendWhatIf(const answers::Explanation& e, std::string& out) {
   if (e.what_ifs.rows.empty() && e.what_ifs.advice.sentence.empty()) return;
   AppendSection("WHAT WOULD HAVE HELPED", e.what_ifs.rows.empty() ? "" : ReplayRemark(e), out);
-  for (const remedies::WhatIfRow& row : e.what_ifs.rows) {
+  for (const whatif::WhatIfRow& row : e.what_ifs.rows) {
     std::string line = WhatIfLine(row, row.conf.empty() ? "default" : row.conf);
     if (row.is_baseline) absl::StrAppend(&line, "   <- as recorded");
     absl::StrAppend(&out, line, "\n");
@@ -551,7 +551,7 @@ namespace {
 
 std::vector<std::string> LinesToPaste(const answers::Explanation& explanation) {
   std::vector<std::string> out = explanation.verdict.next.lines;
-  for (const remedies::ProgramRemedy& remedy : explanation.why.remedies) {
+  for (const whatif::ProgramRemedy& remedy : explanation.why.remedies) {
     for (const std::string& line : remedy.python) out.push_back(std::string(absl::StripLeadingAsciiWhitespace(line)));
   }
   return out;

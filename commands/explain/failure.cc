@@ -55,7 +55,7 @@ std::uint64_t LeastRequest(std::uint64_t rounded, const policy::Options& options
 }  // namespace
 
 bool HasFailure(const analyses::CauseHistory& history) {
-  return remedies::CapacityAtOom(*history.timeline, *history.options).has_value();
+  return whatif::CapacityAtOom(*history.timeline, *history.options).has_value();
 }
 
 core::OomFigures FiguresOfFailure(const analyses::CauseHistory& history, const OomAccounting& accounting) {
@@ -79,11 +79,11 @@ Failure FailureAt(const analyses::CauseHistory& history, const OomAccounting& ac
           .recorded = DescribeFailure(history)};
 }
 
-MessageFacts FactsOf(const readers::OomMessage& message) {
+MessageFacts FactsOf(const formats::OomMessage& message) {
   MessageFacts out{message.family, message.device, message.truncated, message.told, {}};
   if (message.limit.has_value()) out.figures.push_back({"limit", *message.limit});
   out.figures.insert(out.figures.end(), message.details.begin(), message.details.end());
-  for (const readers::ProcessUse& process : message.processes) {
+  for (const formats::ProcessUse& process : message.processes) {
     if (!process.used.has_value()) continue;
     const std::string name =
         process.is_this_process ? "this_process" : absl::StrCat("process_", process.pid.value_or(0));
@@ -92,9 +92,9 @@ MessageFacts FactsOf(const readers::OomMessage& message) {
   return out;
 }
 
-std::optional<RaisedAt> RaisedAtOf(const readers::OomMessage& message) {
+std::optional<RaisedAt> RaisedAtOf(const formats::OomMessage& message) {
   std::vector<trace::Frame> frames;
-  for (const readers::TracebackLine& line : message.traceback) frames.push_back(line.frame);
+  for (const formats::TracebackLine& line : message.traceback) frames.push_back(line.frame);
   // A compiled library tells its sources by paths that look like the program's own.
   for (trace::Frame& frame : frames) {
     if (absl::EndsWith(frame.file, ".pyx")) frame.file = absl::StrCat("/site-packages/", frame.file);

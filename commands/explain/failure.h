@@ -43,7 +43,7 @@ struct MessageFacts {
   std::optional<int> device;
   bool is_cut_off = false;
   std::uint64_t told = 1;  // how often the text tells this same failure
-  std::vector<readers::NamedFigure> figures;
+  std::vector<formats::NamedFigure> figures;
 };
 
 // All empty where none failed.
@@ -64,9 +64,9 @@ bool HasFailure(const analyses::CauseHistory& history);
 core::OomFigures FiguresOfFailure(const analyses::CauseHistory& history, const OomAccounting& accounting);
 Failure FailureAt(const analyses::CauseHistory& history, const OomAccounting& accounting);
 
-MessageFacts FactsOf(const readers::OomMessage& message);
+MessageFacts FactsOf(const formats::OomMessage& message);
 // From the message's traceback; nullopt where it has none.
-std::optional<RaisedAt> RaisedAtOf(const readers::OomMessage& message);
+std::optional<RaisedAt> RaisedAtOf(const formats::OomMessage& message);
 
 }  // namespace ashlar::answers
 

@@ -15,7 +15,7 @@
 namespace ashlar::answers {
 namespace {
 
-using remedies::WhatIfRow;
+using whatif::WhatIfRow;
 
 // Of what is live.
 constexpr double kLeastLeakShare = 0.25;
@@ -165,9 +165,9 @@ std::string LeakAdvice(const VerdictCase& of) {
   std::string out = "no setting cures a leak";
   const WhatIfRow* row = LowestThatGetsPast(of);
   if (row == nullptr) return out;
-  absl::StrAppend(&out, ": ", remedies::NameOf(row->conf), " gets past this request");
+  absl::StrAppend(&out, ": ", whatif::NameOf(row->conf), " gets past this request");
   if (!row->projected.has_value()) return absl::StrCat(out, ", and how long it lasts is not known");
-  const remedies::ProjectedPart& next = *row->projected;
+  const whatif::ProjectedPart& next = *row->projected;
   const std::string growth = absl::StrCat(", +", FormatBytes(of.growing->bytes_per_step), " a step");
   if (next.ooms == 0) return absl::StrCat(out, "; ", FormatCount(next.requests), " requests more fit", growth);
   return absl::StrCat(out, " and fails ",
@@ -217,7 +217,7 @@ constexpr VerdictRule kRules[] = {
      [](const VerdictCase& of) { return IsAdvised(of) && !IsKind(of, {OomVerdict::kFragmentation}); },
      [](const VerdictCase& of) -> Ruling {
        const WhatIfRow& row = of.what_ifs.rows[of.what_ifs.advice.choice.row];
-       return {OomVerdict::kFragmentation, absl::StrCat("fragmentation: ", remedies::NameOf(row.conf),
+       return {OomVerdict::kFragmentation, absl::StrCat("fragmentation: ", whatif::NameOf(row.conf),
                                                         " carries the run through the step that failed")};
      }},
     {"own_allocator_carries_through",
@@ -232,7 +232,7 @@ constexpr VerdictRule kRules[] = {
        return IsKind(of, {OomVerdict::kCapacity, OomVerdict::kNearlyFull}) && LowestThatGetsPast(of) != nullptr;
      },
      [](const VerdictCase& of) -> Ruling {
-       return {OomVerdict::kNearlyFull, absl::StrCat("nearly full: ", remedies::NameOf(LowestThatGetsPast(of)->conf),
+       return {OomVerdict::kNearlyFull, absl::StrCat("nearly full: ", whatif::NameOf(LowestThatGetsPast(of)->conf),
                                                      " just gets past this request")};
      }},
     {"first_stays", [](const VerdictCase&) { return true; }, Nothing},

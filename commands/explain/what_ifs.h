@@ -29,10 +29,10 @@ class PictureMaker;  // explain/picture/picture_maker.h
 struct WhatIfs {
   std::optional<replay::Fidelity> fidelity = {};  // of the recorded settings
   std::string replayed_as = {};                   // version, order, settings; empty without a replay
-  std::vector<remedies::WhatIfRow> rows = {};
+  std::vector<whatif::WhatIfRow> rows = {};
   std::optional<std::uint64_t> capacity_bytes = {};  // that every row had
-  remedies::Advice advice = {};
-  std::optional<remedies::OwnAllocator> own = {};  // nullopt: not asked for (own_allocator.h)
+  whatif::Advice advice = {};
+  std::optional<whatif::OwnAllocator> own = {};  // nullopt: not asked for (own_allocator.h)
 };
 
 struct NotedWhatIfs {

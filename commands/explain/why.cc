@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMostLines = 3;
 
-ExplainedCause Explained(remedies::TestedCause cause, const trace::StackTable* stacks) {
+ExplainedCause Explained(whatif::TestedCause cause, const trace::StackTable* stacks) {
   ExplainedCause out;
   for (const trace::StackId stack : cause.finding.stacks) {
     if (stacks != nullptr && out.lines.size() < kMostLines) out.lines.push_back(analyses::StackLabel(*stacks, stack));
@@ -31,14 +31,14 @@ std::uint64_t BytesToCome(const std::vector<ExplainedCause>& causes) {
 
 }  // namespace
 
-absl::StatusOr<Why> FindWhy(const analyses::CauseContext& context, const remedies::RecordedRequests& requests,
-                            const remedies::WhatIfSettings& settings, const remedies::Progress& progress) {
-  absl::StatusOr<std::vector<remedies::TestedCause>> tested =
-      remedies::TestFixes(analyses::FindCauses(context), context, requests, settings, progress);
+absl::StatusOr<Why> FindWhy(const analyses::CauseContext& context, const whatif::RecordedRequests& requests,
+                            const whatif::WhatIfSettings& settings, const whatif::Progress& progress) {
+  absl::StatusOr<std::vector<whatif::TestedCause>> tested =
+      whatif::TestFixes(analyses::FindCauses(context), context, requests, settings, progress);
   if (!tested.ok()) return tested.status();
   Why out;
-  out.remedies = remedies::ProgramRemedies(*tested);
-  for (remedies::TestedCause& cause : *tested) {
+  out.remedies = whatif::ProgramRemedies(*tested);
+  for (whatif::TestedCause& cause : *tested) {
     out.causes.push_back(Explained(std::move(cause), context.history->stacks));
   }
   out.to_come_bytes = BytesToCome(out.causes);

@@ -22,19 +22,19 @@ namespace ashlar::answers {
 // One of the causes looked for, and the replay that took it away.
 struct ExplainedCause {
   analyses::CauseFinding finding;
-  std::optional<remedies::FixTest> fix = {};  // nullopt: not found, or no replay can take it away
-  std::vector<std::string> lines = {};        // of the program, most bytes first
+  std::optional<whatif::FixTest> fix = {};  // nullopt: not found, or no replay can take it away
+  std::vector<std::string> lines = {};      // of the program, most bytes first
 };
 
 struct Why {
-  std::vector<ExplainedCause> causes = {};             // found ones first
-  std::vector<remedies::ProgramRemedy> remedies = {};  // in the order of the causes
+  std::vector<ExplainedCause> causes = {};           // found ones first
+  std::vector<whatif::ProgramRemedy> remedies = {};  // in the order of the causes
   std::uint64_t to_come_bytes = 0;  // of an optimizer in its first step: what the rest of the step will make
 };
 
 // Of a context with a history; `settings` are what its replays run under. An error is a replay's own.
-absl::StatusOr<Why> FindWhy(const analyses::CauseContext& context, const remedies::RecordedRequests& requests,
-                            const remedies::WhatIfSettings& settings, const remedies::Progress& progress);
+absl::StatusOr<Why> FindWhy(const analyses::CauseContext& context, const whatif::RecordedRequests& requests,
+                            const whatif::WhatIfSettings& settings, const whatif::Progress& progress);
 // Of a message, which no replay goes with.
 Why WhyOfMessage(const analyses::OomMessageVerdict& message);
 

@@ -159,7 +159,7 @@ inline void ExpectNoContradiction(const answers::Explanation& e) {
                                   e.verdict.kind == OomVerdict::kNearlyFull || e.verdict.kind == OomVerdict::kLeak ||
                                   e.verdict.kind == OomVerdict::kOutside;
   EXPECT_EQ(e.what_ifs.advice.paste.has_value(), !e.what_ifs.rows.empty() &&
-                                                     remedies::IsWorthAChange(e.what_ifs.advice.choice.kind) &&
+                                                     whatif::IsWorthAChange(e.what_ifs.advice.choice.kind) &&
                                                      e.verdict.kind != OomVerdict::kLeak);
   EXPECT_FALSE(is_beyond_settings && e.what_ifs.advice.paste.has_value()) << analyses::VerdictName(e.verdict.kind);
   if (e.what_ifs.advice.paste.has_value() && is_failure) {
@@ -170,7 +170,7 @@ inline void ExpectNoContradiction(const answers::Explanation& e) {
         return absl::StrContains(sentence, "no allocator setting can help") ||
                absl::StrContains(sentence, "no allocator packs as well");
       });
-  for (const remedies::WhatIfRow& row : e.what_ifs.rows) {
+  for (const whatif::WhatIfRow& row : e.what_ifs.rows) {
     EXPECT_FALSE(is_told_hopeless && row.is_cut_off && row.ServesAllRecorded()) << row.conf;
     if (e.verdict.kind == OomVerdict::kCapacity && row.is_cut_off && row.ServesAllRecorded()) {
       EXPECT_TRUE(row.projected.has_value() && row.projected->ooms > 0) << row.conf;

@@ -6,7 +6,7 @@
 #include "analyzer/analyses/changes/program_changes.h"
 #include "gtest/gtest.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using analyses::CauseKind;
@@ -84,4 +84,4 @@ TEST(ProgramRemediesTest, EveryCauseOfTheProgramHasOne) {
 }
 
 }  // namespace
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

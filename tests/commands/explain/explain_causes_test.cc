@@ -69,11 +69,11 @@ TEST(ExplainCausesTest, AProgramsOwnCauseComesWithItsRemedy) {
     const answers::Explanation explanation = ExplainCausesMustExplain(seeded.make());
     const std::string text = report::ToText(explanation);
     EXPECT_EQ(text.find("\nIN THE PROGRAM") != std::string::npos, !explanation.why.remedies.empty());
-    for (const remedies::ProgramRemedy& remedy : explanation.why.remedies) {
+    for (const whatif::ProgramRemedy& remedy : explanation.why.remedies) {
       ++offered[std::string(analyses::CauseName(remedy.cause))];
     }
     if (explanation.why.remedies.empty()) continue;
-    const remedies::ProgramRemedy& first = explanation.why.remedies.front();
+    const whatif::ProgramRemedy& first = explanation.why.remedies.front();
     EXPECT_THAT(text, HasSubstr(first.sentence));
     for (const std::string& line : first.python) EXPECT_THAT(text, HasSubstr(line));
   }

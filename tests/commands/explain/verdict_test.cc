@@ -18,8 +18,8 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
 
-remedies::WhatIfRow CutOffRow(std::uint64_t ooms) {
-  remedies::WhatIfRow out;
+whatif::WhatIfRow CutOffRow(std::uint64_t ooms) {
+  whatif::WhatIfRow out;
   out.conf = "expandable_segments:True";
   out.is_cut_off = true;
   out.ooms = ooms;
@@ -37,13 +37,13 @@ struct Failed {
 
   Failed(OomVerdict kind, const std::string& sentence, std::uint64_t ooms_of_row) {
     first = {.headline = "OUT OF MEMORY", .kind = kind, .evidence = {sentence}};
-    remedies::WhatIfRow recorded = CutOffRow(1);
+    whatif::WhatIfRow recorded = CutOffRow(1);
     recorded.conf = "";
     recorded.is_baseline = true;
     what_ifs.rows = {recorded, CutOffRow(ooms_of_row)};
   }
 
-  remedies::WhatIfRow& row() { return what_ifs.rows[1]; }
+  whatif::WhatIfRow& row() { return what_ifs.rows[1]; }
   void Advise() {
     what_ifs.advice.paste = "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
     what_ifs.advice.choice.row = 1;
@@ -57,7 +57,7 @@ struct Failed {
     growing = GrowingBytes{.bytes = 900, .bytes_per_step = 10};
   }
   void ShortLater() {
-    remedies::ProjectedPart& next = row().projected.emplace();
+    whatif::ProjectedPart& next = row().projected.emplace();
     next.ooms = 1;
     next.needed_bytes = 200;
     next.available_bytes = 100;
