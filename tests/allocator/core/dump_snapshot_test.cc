@@ -152,7 +152,7 @@ TEST_F(DumpSnapshotTest, TheFileHasTheWholeStateAndNoCallIsMade) {
     here.segments = allocator.Segments();
     EXPECT_EQ(trace::PrintedSegments(*read), trace::PrintedSegments(here));
     EXPECT_EQ(read->recording->reservations.empty(), absl::string_view(conf) != "expandable_segments:True");
-    EXPECT_EQ(Explained(Path("state")).accounting.allocated_bytes,
+    EXPECT_EQ(Explained(Path("state")).memory.accounting.allocated_bytes,
               static_cast<std::uint64_t>(allocator.stats().allocated_bytes.all().current));
   }
 }
@@ -202,7 +202,7 @@ TEST_F(DumpSnapshotTest, AnyThreadMayAskAtAnyTime) {
   threads[4].join();
   is_over = true;
   for (int i = 0; i < 3; ++i) threads[static_cast<std::size_t>(i)].join();
-  EXPECT_EQ(Explained(Path("state")).accounting.reserved_bytes, 3 * 2 * kMiB);
+  EXPECT_EQ(Explained(Path("state")).memory.accounting.reserved_bytes, 3 * 2 * kMiB);
 }
 
 }  // namespace

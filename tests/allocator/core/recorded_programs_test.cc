@@ -238,7 +238,7 @@ TEST(RecordedPoolTest, AColdReplayEmptiesTheOnePool) {
     ASSERT_EQ(allocator.EmptyPool(pool), absl::OkStatus());
   }
   ASSERT_EQ(recorder->Finish(), absl::OkStatus());
-  const absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded(Read(path), 0);
+  const absl::StatusOr<replay::RecordedReplay> recorded = replay::ReplayAsRecorded({Read(path), 0});
   ASSERT_TRUE(recorded.ok()) << recorded.status();
   replay::RequestReplay cold({.policy = recorded->options, .device = {.capacity_bytes = kGiB}, .memory_fraction = {}});
   ASSERT_EQ(cold.Run(recorded->program.requests), absl::OkStatus());
