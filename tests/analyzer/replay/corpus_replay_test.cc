@@ -27,9 +27,9 @@ namespace {
 constexpr std::uint64_t kAllAllocations = 56'590;
 
 absl::StatusOr<trace::Snapshot> ReadSnapshot(const std::string& path) {
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(path);
+  const absl::StatusOr<std::string> bytes = formats::ReadInput(path);
   if (!bytes.ok()) return bytes.status();
-  return readers::ReadTorchSnapshot(*bytes);
+  return formats::ReadTorchSnapshot(*bytes);
 }
 
 std::set<int> DevicesOf(const trace::Snapshot& snapshot) {

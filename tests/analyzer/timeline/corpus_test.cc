@@ -49,9 +49,9 @@ const std::map<std::string, Figures>& Expected() {
 std::string Digits(const std::string& file) { return file.substr(file.size() - 18, 8); }
 
 trace::Snapshot MustRead(const std::string& file) {
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
+  const absl::StatusOr<std::string> bytes = formats::ReadInput(file);
   EXPECT_TRUE(bytes.ok()) << bytes.status();
-  absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(bytes.ok() ? *bytes : "");
+  absl::StatusOr<trace::Snapshot> snapshot = formats::ReadTorchSnapshot(bytes.ok() ? *bytes : "");
   EXPECT_TRUE(snapshot.ok()) << file << ": " << snapshot.status();
   return snapshot.ok() ? *std::move(snapshot) : trace::Snapshot{};
 }

@@ -18,9 +18,9 @@ namespace ashlar::tests {
 namespace {
 
 trace::Snapshot MustRead(const std::string& file) {
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
+  const absl::StatusOr<std::string> bytes = formats::ReadInput(file);
   EXPECT_TRUE(bytes.ok()) << bytes.status();
-  absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*bytes);
+  absl::StatusOr<trace::Snapshot> snapshot = formats::ReadTorchSnapshot(*bytes);
   EXPECT_TRUE(snapshot.ok()) << file << ": " << snapshot.status();
   return *std::move(snapshot);
 }

@@ -38,9 +38,9 @@ TEST(StepsCorpusTest, OnlyTheFileThatRecordsSeveralStepsHasThem) {
               "regul.", "leaks", "phases", "source", "steps", "regul.");
   for (const std::string& file : SnapshotFiles()) {
     const std::string digits = file.substr(file.size() - 18, 8);
-    const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
+    const absl::StatusOr<std::string> bytes = formats::ReadInput(file);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
-    const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*bytes);
+    const absl::StatusOr<trace::Snapshot> snapshot = formats::ReadTorchSnapshot(*bytes);
     ASSERT_TRUE(snapshot.ok()) << file << ": " << snapshot.status();
     const absl::StatusOr<timeline::Timeline> timeline =
         timeline::MakeObservedTimeline({*snapshot, 0}, timeline::TorchRule());

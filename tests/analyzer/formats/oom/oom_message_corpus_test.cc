@@ -16,7 +16,7 @@
 #include "analyzer/formats/oom/oom_message.h"
 #include "tests/shared_dir.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 struct Sample {
@@ -197,4 +197,4 @@ TEST_F(CorpusTest, DevicesAndProcesses) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -11,7 +11,7 @@
 #include "analyzer/formats/torch/torch_snapshot.h"
 #include "tests/shared_dir.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 struct Expected {
@@ -174,4 +174,4 @@ TEST_P(TorchCorpusTest, CountsWhatPythonCounts) {
 INSTANTIATE_TEST_SUITE_P(Files, TorchCorpusTest, testing::ValuesIn(kExpected));
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
