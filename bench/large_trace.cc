@@ -70,12 +70,12 @@ class FileSink final : public ByteSink {
 };
 
 void WriteRmmLog(const trace::RequestTrace& requests, ByteSink& out) {
-  readers::RmmLogWriter log(out);
+  formats::RmmLogWriter log(out);
   std::vector<std::uint64_t> bytes(requests.id_count, 0);
   const auto address = [](std::uint32_t id) { return 0x7f0a00000000 + 512 * std::uint64_t{id}; };
   for (const trace::Op& op : requests.requests) {
     if (op.kind == trace::OpKind::kAlloc) bytes[op.id] = op.bytes;
-    const auto action = op.kind == trace::OpKind::kAlloc ? readers::RmmAction::kAllocate : readers::RmmAction::kFree;
+    const auto action = op.kind == trace::OpKind::kAlloc ? formats::RmmAction::kAllocate : formats::RmmAction::kFree;
     log.Write({.action = action, .address = address(op.id), .bytes = bytes[op.id], .stream = op.stream});
   }
 }
@@ -86,7 +86,7 @@ absl::Status Make(std::size_t lines, const std::string& path, ByteSink& out) {
     out.Append(text);
     return absl::OkStatus();
   }
-  absl::StatusOr<trace::RequestTrace> requests = readers::ParsePlainTrace(text);
+  absl::StatusOr<trace::RequestTrace> requests = formats::ParsePlainTrace(text);
   if (!requests.ok()) return requests.status();
   std::string().swap(text);
   if (absl::EndsWith(path, ".rmm")) {
@@ -100,7 +100,7 @@ absl::Status Make(std::size_t lines, const std::string& path, ByteSink& out) {
   AddStacks(*snapshot);
   if (absl::EndsWith(path, ".pickle")) {
     snapshot->recording.reset();
-    readers::WriteTorchSnapshot(*snapshot, out);
+    formats::WriteTorchSnapshot(*snapshot, out);
   } else {
     trace::Encode(*snapshot, out);
   }

@@ -152,9 +152,9 @@ int Main(int argc, char** argv) {
   std::vector<std::unique_ptr<Program>> programs;
   for (int i = 1; i < argc; ++i) {
     const std::string path = argv[i];
-    const absl::StatusOr<std::string> text = readers::ReadInput(path);
+    const absl::StatusOr<std::string> text = formats::ReadInput(path);
     const absl::StatusOr<trace::RequestTrace> trace =
-        text.ok() ? readers::ParsePlainTrace(*text) : absl::StatusOr<trace::RequestTrace>(text.status());
+        text.ok() ? formats::ParsePlainTrace(*text) : absl::StatusOr<trace::RequestTrace>(text.status());
     if (!trace.ok()) {
       std::fprintf(stderr, "program_loop: %s: %s\n", path.c_str(), std::string(trace.status().message()).c_str());
       return 1;
@@ -163,7 +163,7 @@ int Main(int argc, char** argv) {
   }
   if (programs.empty()) {
     programs.push_back(
-        std::make_unique<Program>(ProgramOf("training", *readers::ParsePlainTrace(TrainingTrace(TraceLines())))));
+        std::make_unique<Program>(ProgramOf("training", *formats::ParsePlainTrace(TrainingTrace(TraceLines())))));
   }
   for (const auto& program : programs) Register(*program);
   benchmark::RunSpecifiedBenchmarks();

@@ -16,7 +16,7 @@
 namespace ashlar::bench {
 namespace {
 
-std::uint64_t CountOf(const readers::Content& content) {
+std::uint64_t CountOf(const formats::Content& content) {
   std::uint64_t count = 0;
   if (const auto* snapshot = std::get_if<trace::Snapshot>(&content)) {
     for (const trace::EventList& events : snapshot->device_traces) count += events.size();
@@ -38,18 +38,18 @@ int Main(int argc, char** argv) {
     return 2;
   }
   const auto begin = std::chrono::steady_clock::now();
-  absl::StatusOr<readers::InputBytes> bytes = readers::OpenInput(argv[1]);
+  absl::StatusOr<formats::InputBytes> bytes = formats::OpenInput(argv[1]);
   if (!bytes.ok()) {
     std::cerr << "read_time: " << bytes.status().message() << "\n";
     return 1;
   }
   const std::uint64_t size = bytes->view().size();
-  const readers::Format& format = readers::FormatOf(*bytes);
+  const formats::Format& format = formats::FormatOf(*bytes);
   if (format.read == nullptr) {
     std::cerr << "read_time: " << argv[1] << ": " << format.name << " is not a trace\n";
     return 1;
   }
-  const readers::ReadContent content = format.read(*bytes, {});
+  const formats::ReadContent content = format.read(*bytes, {});
   bytes->Clear();
   if (!content.ok()) {
     std::cerr << "read_time: " << content.status().message() << "\n";

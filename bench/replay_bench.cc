@@ -68,7 +68,7 @@ struct Input {
 Input MakeInput(std::string text) {
   Input input;
   input.text = std::move(text);
-  input.trace = *readers::ParsePlainTrace(input.text);
+  input.trace = *formats::ParsePlainTrace(input.text);
   input.peak_bytes = ReplayOnSet(input.trace);
   return input;
 }
@@ -91,7 +91,7 @@ void CountLines(benchmark::State& state, const Input& input) {
 void Parse(benchmark::State& state, InputFunction input_of) {
   const Input& input = input_of();
   for (auto _ : state) {
-    const absl::StatusOr<trace::RequestTrace> trace = readers::ParsePlainTrace(input.text);
+    const absl::StatusOr<trace::RequestTrace> trace = formats::ParsePlainTrace(input.text);
     const bool is_right = trace.ok() && trace->requests.size() == TraceLines() && trace->id_count > 0;
     if (!is_right) state.SkipWithError("wrong answer: not every line became a request");
     if (!is_right) break;
@@ -123,7 +123,7 @@ void SetReplay(benchmark::State& state, InputFunction input_of) {
 void Whole(benchmark::State& state, InputFunction input_of) {
   const Input& input = input_of();
   CheckedReplay(state, input, [&input] {
-    const absl::StatusOr<trace::RequestTrace> trace = readers::ParsePlainTrace(input.text);
+    const absl::StatusOr<trace::RequestTrace> trace = formats::ParsePlainTrace(input.text);
     return trace.ok() ? ReplayOnOurs(*trace) : std::int64_t{-1};
   });
 }
@@ -164,7 +164,7 @@ Pickle MakePickle() {
   trace::Snapshot snapshot;
   snapshot.device_traces.resize(1);
   StackedEvents sink(&snapshot);
-  const trace::RequestTrace trace = *readers::ParsePlainTrace(RandomTrace(TraceLines() / 20));
+  const trace::RequestTrace trace = *formats::ParsePlainTrace(RandomTrace(TraceLines() / 20));
   device::SimDevice device(EndlessDevice());
   core::CachingAllocator allocator(&device, {});
   allocator.SetSink(&sink);
@@ -177,7 +177,7 @@ Pickle MakePickle() {
     }
   }
   snapshot.segments = allocator.Segments();
-  return {readers::WriteTorchSnapshot(snapshot), snapshot.device_traces[0].size()};
+  return {formats::WriteTorchSnapshot(snapshot), snapshot.device_traces[0].size()};
 }
 
 std::size_t EventCount(const absl::StatusOr<trace::Snapshot>& snapshot) {
@@ -189,7 +189,7 @@ std::size_t EventCount(const absl::StatusOr<trace::Snapshot>& snapshot) {
 
 void ReadPickle(benchmark::State& state, const Pickle& pickle) {
   for (auto _ : state) {
-    const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(pickle.bytes);
+    const absl::StatusOr<trace::Snapshot> snapshot = formats::ReadTorchSnapshot(pickle.bytes);
     if (pickle.event_count > 0 && EventCount(snapshot) == pickle.event_count) continue;
     state.SkipWithError("wrong answer: another number of events");
     break;
@@ -204,12 +204,12 @@ void SnapshotMade(benchmark::State& state) {
 }
 
 void SnapshotFile(benchmark::State& state) {
-  static const absl::StatusOr<std::string> bytes = readers::ReadInput(std::getenv("ASHLAR_BENCH_SNAPSHOT"));
+  static const absl::StatusOr<std::string> bytes = formats::ReadInput(std::getenv("ASHLAR_BENCH_SNAPSHOT"));
   if (!bytes.ok()) {
     state.SkipWithError("ASHLAR_BENCH_SNAPSHOT cannot be read");
     return;
   }
-  static const Pickle pickle{*bytes, EventCount(readers::ReadTorchSnapshot(*bytes))};
+  static const Pickle pickle{*bytes, EventCount(formats::ReadTorchSnapshot(*bytes))};
   ReadPickle(state, pickle);
 }
 

@@ -10,7 +10,7 @@ CUDAPluggableAllocator over ours, which keeps a table of addresses under a lock.
 ASHLAR_PREFIX says where ashlar is built or installed. The bench is compiled by g++ against the release's own headers, and
 needs CUDA's (CUDA_HOME, else /usr/local/cuda).
 
-Answers are checked: no two live blocks share a byte, and both allocators' books are empty at the end; a subject that gives
+Answers are checked: no two live blocks share a byte, and both allocators' accounting is empty at the end; a subject that gives
 one block twice must be found out first. Exit code 1: a wrong answer.
 """
 

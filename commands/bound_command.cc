@@ -52,14 +52,14 @@ int RunBound(const BoundFlags& flags) {
   }
   ProgressLine line;
   settings->progress = line.Shower();
-  const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, *settings);
+  const absl::StatusOr<formats::InputBytes> bytes = LoadBytes(flags.input, *settings);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   const absl::StatusOr<answers::Input> input = InputOf(flags.input, *bytes, flags.replay, {.problems = true});
   if (!input.ok()) return FailLoad(input.status());
   const absl::StatusOr<answers::BoundAnswer> report = BoundOf(*input, flags, NamingProgress(flags.input, *settings));
   if (!report.ok()) return FailLoad(report.status());
   if (!flags.csv.empty()) {
-    if (absl::Status status = WriteFile(flags.csv, readers::WriteMinimallocCsv(report->problem)); !status.ok()) {
+    if (absl::Status status = WriteFile(flags.csv, formats::WriteMinimallocCsv(report->problem)); !status.ok()) {
       return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--csv: ", status.message())));
     }
   }

@@ -65,7 +65,7 @@ int RunConvert(const ConvertFlags& flags) {
   if (absl::Status status = KeepsInput(*format, flags.input, flags.output); !status.ok()) return Fail(kUsage, status);
   ProgressLine line;
   settings->progress = line.Shower();
-  absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, *settings);
+  absl::StatusOr<formats::InputBytes> bytes = LoadBytes(flags.input, *settings);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   answers::InputRule rule = answers::ConvertedInputs();
   rule.limits = WholeWhereItFits(flags.replay);

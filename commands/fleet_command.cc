@@ -92,13 +92,13 @@ absl::Status WithoutName(const std::string& path, const absl::Status& status) {
 }
 
 fleet::RankResult SummarizeFile(const std::string& path, const FleetFlags& flags, const answers::RankOptions& options) {
-  absl::StatusOr<readers::InputBytes> bytes = LoadBytes(path, options.replay);
+  absl::StatusOr<formats::InputBytes> bytes = LoadBytes(path, options.replay);
   if (!bytes.ok()) return WithoutName(path, bytes.status());
   answers::InputRule rule = answers::ExplainedInputs();
   // What memory is free now is no rule: an answer does not depend on it.
   rule.limits.max_events = flags.replay.max_events.value_or(kHeldEvents);
-  rule.fits = [&flags](readers::InputKind kind) {
-    return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags.replay) : absl::OkStatus();
+  rule.fits = [&flags](formats::InputKind kind) {
+    return kind == formats::InputKind::kPlainTrace ? NoSnapshotFlags(flags.replay) : absl::OkStatus();
   };
   const absl::StatusOr<answers::Input> input = PartOf(path, answers::LoadInput(*bytes, rule), options.replay);
   bytes->Clear();

@@ -26,8 +26,8 @@ answers::ReplayMode ModeOf(const ReplayCommandFlags& flags) {
 }
 
 // Which flags go with which input.
-absl::Status ReplayFlagsFit(const ReplayCommandFlags& flags, readers::InputKind kind) {
-  if (kind != readers::InputKind::kPlainTrace) return absl::OkStatus();
+absl::Status ReplayFlagsFit(const ReplayCommandFlags& flags, formats::InputKind kind) {
+  if (kind != formats::InputKind::kPlainTrace) return absl::OkStatus();
   if (flags.warm) return absl::OutOfRangeError("--warm needs a snapshot: a request trace has no state to start from");
   return NoSnapshotFlags(flags.replay);
 }
@@ -41,11 +41,11 @@ int RunReplay(const ReplayCommandFlags& flags) {
   }
   ProgressLine line;
   settings->progress = line.Shower();
-  absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, *settings);
+  absl::StatusOr<formats::InputBytes> bytes = LoadBytes(flags.input, *settings);
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   absl::StatusOr<answers::Input> input =
       answers::LoadInput(*bytes, {.limits = LimitsOf(flags.replay),
-                                  .fits = [&flags](readers::InputKind kind) { return ReplayFlagsFit(flags, kind); }});
+                                  .fits = [&flags](formats::InputKind kind) { return ReplayFlagsFit(flags, kind); }});
   bytes->Clear();
   if (!input.ok()) return FailInput(flags.input, input.status());
   const absl::StatusOr<answers::Input> part = PartOf(flags.input, std::move(input), *settings);

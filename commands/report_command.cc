@@ -46,7 +46,7 @@ answers::PictureLimits LimitsFor(std::size_t inputs) {
   return out;
 }
 
-using SharedBytes = std::shared_ptr<const readers::InputBytes>;
+using SharedBytes = std::shared_ptr<const formats::InputBytes>;
 
 // The bytes of the inputs. A pipe and standard input give theirs once: they are kept, and so is a single input.
 class ReportBytes {
@@ -55,9 +55,9 @@ class ReportBytes {
 
   absl::StatusOr<SharedBytes> Of(const std::string& input, const answers::ReplaySettings& settings) {
     if (const auto known = kept_.find(input); known != kept_.end()) return known->second;
-    absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
+    absl::StatusOr<formats::InputBytes> bytes = LoadBytes(input, settings);
     if (!bytes.ok()) return bytes.status();
-    auto out = std::make_shared<const readers::InputBytes>(*std::move(bytes));
+    auto out = std::make_shared<const formats::InputBytes>(*std::move(bytes));
     std::error_code error;
     if (is_single_ || input == "-" || !std::filesystem::is_regular_file(input, error)) kept_[input] = out;
     return out;
@@ -71,7 +71,7 @@ class ReportBytes {
 
 // The answer of `ashlar fleet --json`, which has a page of its own.
 bool IsFleet(absl::string_view bytes) {
-  return readers::Sniff(bytes) == readers::InputKind::kJson && report::HasJsonKeys(bytes, {"ranks", "heat"});
+  return formats::Sniff(bytes) == formats::InputKind::kJson && report::HasJsonKeys(bytes, {"ranks", "heat"});
 }
 
 class ReportWriter {
@@ -116,8 +116,8 @@ class ReportWriter {
     for (const std::string& input : flags_.inputs) {
       const absl::StatusOr<SharedBytes> bytes = bytes_.Of(input, options_.replay);
       if (!bytes.ok()) return bytes.status();
-      const readers::Holds holds = readers::FormatOf(**bytes).holds;
-      if (holds == readers::Holds::kMessages || holds == readers::Holds::kNothing) return true;
+      const formats::Holds holds = formats::FormatOf(**bytes).holds;
+      if (holds == formats::Holds::kMessages || holds == formats::Holds::kNothing) return true;
     }
     return false;
   }

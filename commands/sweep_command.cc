@@ -74,8 +74,8 @@ absl::StatusOr<answers::SweepAnswer> RunWithProgress(std::vector<answers::WhatIf
 
 absl::StatusOr<answers::WhatIfInput> SweepInput(const std::string& name, absl::string_view bytes,
                                                 const ReplayFlags& flags, const answers::ReplaySettings& settings) {
-  const auto fits = [&flags](readers::InputKind kind) {
-    return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
+  const auto fits = [&flags](formats::InputKind kind) {
+    return kind == formats::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
   };
   absl::StatusOr<answers::Input> input = answers::LoadInput(bytes, {.limits = LimitsOf(flags), .fits = fits});
   if (input.ok() && !settings.window.IsWhole()) {
@@ -100,7 +100,7 @@ int RunSweep(const SweepFlags& flags) {
   settings->progress = line.Shower();
   std::vector<answers::WhatIfInput> inputs;
   for (const std::string& name : flags.inputs) {
-    const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(name, *settings);
+    const absl::StatusOr<formats::InputBytes> bytes = LoadBytes(name, *settings);
     if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
     absl::StatusOr<answers::WhatIfInput> input = SweepInput(name, *bytes, flags.replay, *settings);
     if (!input.ok()) return FailInput(name, input.status());

@@ -75,7 +75,7 @@ int RunTune(const TuneFlags& flags) {
     return Fail(kUsage, absl::InvalidArgumentError(
                             absl::StrCat("--least-gain: ", flags.least_gain, " is not between 0 and 1")));
   }
-  const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(flags.input, {});
+  const absl::StatusOr<formats::InputBytes> bytes = LoadBytes(flags.input, {});
   if (!bytes.ok()) return Fail(kUnreadable, bytes.status());
   const absl::StatusOr<tuner::Look> look = tuner::LookAt(bytes->view(), {.least_gain = flags.least_gain,
                                                                          .may_borrow = flags.may_borrow,

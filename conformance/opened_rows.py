@@ -14,7 +14,7 @@ import sys
 import tarfile
 
 import bench as bench_module
-import cxx_doors
+import cxx_integrations
 import venvs
 from rows import Row, Skip, Verdict
 
@@ -209,10 +209,10 @@ def memory_viz(bench, release):
 
 def rmm_log(bench):
     """RMM's own logging_resource_adaptor writes, the program that is logged says what it asked."""
-    wheels = [cxx_doors.wheel(f'librmm-cu13=={cxx_doors.RMM["26.10"]}'), cxx_doors.wheel(cxx_doors.LOGGER)]
+    wheels = [cxx_integrations.wheel(f'librmm-cu13=={cxx_integrations.RMM["26.10"]}'), cxx_integrations.wheel(cxx_integrations.LOGGER)]
     log = os.path.join(bench.new_folder('rmm'), 'log.csv')
-    verdict = cxx_doors.judge(lambda: cxx_doors.client_checks.rmm_log(
-        cxx_doors.tools_of(bench), os.path.join(wheels[0], 'librmm'), os.path.join(wheels[1], 'rapids_logger'), '26.10', log))
+    verdict = cxx_integrations.judge(lambda: cxx_integrations.client_checks.rmm_log(
+        cxx_integrations.tools_of(bench), os.path.join(wheels[0], 'librmm'), os.path.join(wheels[1], 'rapids_logger'), '26.10', log))
     if verdict.failures:
         return verdict
     told = {key: int(value) for key, value in re.findall(r'(allocations|frees|failures|peak) (\d+)', verdict.cells['seen'])}

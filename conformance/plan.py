@@ -5,7 +5,7 @@ import advice
 import big
 import captures
 import cards
-import cxx_doors
+import cxx_integrations
 import driver
 import estimator
 import fitted_rows
@@ -17,7 +17,7 @@ import plugin
 import policy
 import programs
 import published
-import pydoors
+import python_integrations
 import python_api_rows
 import recording
 import releases as other_releases
@@ -39,7 +39,7 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             under, pydoors, cxx_doors, driver, python_api_rows, opened_rows, advice, policy, tuning, megatron_rows,
+             under, python_integrations, cxx_integrations, driver, python_api_rows, opened_rows, advice, policy, tuning, megatron_rows,
              fitted_rows)
     out = captures.rows(of_releases)
     for module in plain:

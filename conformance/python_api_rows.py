@@ -149,14 +149,14 @@ def called(bench):
     return verdict
 
 
-DOORS = ('torch', '_torch', 'numba', '_numba', 'cuda_core', 'cupy', '_cupy', 'jax', 'allocator', '_library')  # to others
+INTEGRATIONS = ('torch', '_torch', 'numba', '_numba', 'cuda_core', 'cupy', '_cupy', 'jax', 'allocator', '_library')  # to others
 
 
 def types(bench, checker):
-    """Of all but the doors to libraries, which have types of their own or none."""
+    """Of all but the integrations to libraries, which have types of their own or none."""
     verdict = Verdict()
     names = sorted(name for name in os.listdir(os.path.join(PACKAGE, 'ashlar_gpu')) if name.endswith('.py'))
-    files = [os.path.join(PACKAGE, 'ashlar_gpu', name) for name in [*names, 'results'] if not name.startswith(DOORS)]
+    files = [os.path.join(PACKAGE, 'ashlar_gpu', name) for name in [*names, 'results'] if not name.startswith(INTEGRATIONS)]
     config = bench.path('pyrightconfig.json')
     with open(config, 'w', encoding='utf-8') as out:
         json.dump({'include': files, 'extraPaths': [PACKAGE], 'pythonVersion': '3.9', 'typeCheckingMode': 'standard'}, out)

@@ -122,7 +122,7 @@ def fail_after(bench):
 
 
 def other_allocators(bench):
-    """What another allocator than PyTorch's own does not answer ends no program; the device's books are there."""
+    """What another allocator than PyTorch's own does not answer ends no program; the device's accounting are there."""
     python, verdict, asynchronous = venvs.python_of(HOME), Verdict(), ['--conf', 'backend:cudaMallocAsync']
     for name, flags, more in (('cudaMallocAsync', asynchronous, []), ('cudaMallocAsync', asynchronous, ['fails']),
                               ('pluggable', [], ['own'])):

@@ -43,7 +43,7 @@ GROUPS = {  # group -> (its title, what is held to what)
     'fit': ('What to change so that it fits', 'The program fails on its card. `ashlar fit` finds the cheapest set of changes, and with its '
             'lines written in by hand the program reserves what the row says, to the byte.'),
     'others': ('Other frameworks', 'They run, or are refused in one line.'),
-    'pydoors': ('Doors of Python', 'One program under its library\'s own memory manager and under Ashlar\'s: equal results, '
+    'python_integrations': ('Integrations of Python', 'One program under its library\'s own memory manager and under Ashlar\'s: equal results, '
                 'and the calls of the device below both. Times are of the processor, over the hollow device, whose '
                 'calls cost next to nothing.'),
     'published': ('Cases that FakeGPU publishes', 'Its figures are of its documents, of July 2026; `really` is what it '

@@ -175,7 +175,7 @@ absl::Status WriteCapture(const std::string& path, const trace::Snapshot& snapsh
   if (absl::EndsWith(path, ".ashlar")) return WriteFile(path, trace::Encode(snapshot));
   const absl::StatusOr<std::unique_ptr<OutputFile>> file = OutputFile::Open(path);
   if (!file.ok()) return file.status();
-  readers::WriteTorchSnapshot(snapshot, **file);
+  formats::WriteTorchSnapshot(snapshot, **file);
   return (*file)->Commit();
 }
 
@@ -190,8 +190,8 @@ bool Print(const std::string& text) {
   return is_written;
 }
 
-readers::OpenRules RulesOf(const std::string& path) {
-  readers::OpenRules out;
+formats::OpenRules RulesOf(const std::string& path) {
+  formats::OpenRules out;
   out.on_quiet = [name = path == "-" ? "standard input" : report::Printable(path)] {
     std::fprintf(stderr, "%sashlar: %s: nothing has come from this pipe yet: waiting for its writer\n",
                  isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", name.c_str());
@@ -200,9 +200,9 @@ readers::OpenRules RulesOf(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadSmallInput(const std::string& path, std::uint64_t max_bytes) {
-  readers::OpenRules rules = RulesOf(path);
+  formats::OpenRules rules = RulesOf(path);
   rules.max_bytes = max_bytes;
-  return readers::ReadInput(path, rules);
+  return formats::ReadInput(path, rules);
 }
 
 namespace {

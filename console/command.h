@@ -87,10 +87,10 @@ bool Print(const std::string& text);
 // How a command opens what its user names. A pipe is waited for; where it is quiet for two seconds, a line on stderr
 // says so, once.
 //
-//   absl::StatusOr<readers::InputBytes> bytes = readers::OpenInput(path, RulesOf(path));
+//   absl::StatusOr<formats::InputBytes> bytes = formats::OpenInput(path, RulesOf(path));
 //   absl::StatusOr<std::string> text = ReadSmallInput("costs.txt");
 
-readers::OpenRules RulesOf(const std::string& path);
+formats::OpenRules RulesOf(const std::string& path);
 
 // A file of settings, costs or a model.
 inline constexpr std::uint64_t kMostSmallInputBytes = 64 * kMiB;

@@ -19,8 +19,8 @@
 namespace ashlar::cli {
 namespace {
 
-absl::Status FlagsFit(readers::InputKind kind, const ReplayFlags& flags) {
-  if (kind == readers::InputKind::kPlainTrace) return NoSnapshotFlags(flags);
+absl::Status FlagsFit(formats::InputKind kind, const ReplayFlags& flags) {
+  if (kind == formats::InputKind::kPlainTrace) return NoSnapshotFlags(flags);
   const char* wrong = flags.conf.has_value()              ? "--conf"
                       : !flags.capacity.empty()           ? "--capacity"
                       : flags.memory_fraction.has_value() ? "--memory-fraction"
@@ -65,14 +65,14 @@ std::optional<std::uint64_t> FreeBytes() {
 
 }  // namespace
 
-readers::ReadLimits LimitsOf(const ReplayFlags& flags) {
-  readers::ReadLimits out = WholeWhereItFits(flags);
+formats::ReadLimits LimitsOf(const ReplayFlags& flags) {
+  formats::ReadLimits out = WholeWhereItFits(flags);
   const bool is_more = out.max_events == 0 || out.max_events > kHeldEvents;
   if (!flags.max_events.has_value() && is_more) out.max_events = kHeldEvents;
   return out;
 }
 
-readers::ReadLimits WholeWhereItFits(const ReplayFlags& flags) {
+formats::ReadLimits WholeWhereItFits(const ReplayFlags& flags) {
   constexpr std::uint64_t kBytesAnEvent = 300;  // read, replayed and explained
   constexpr std::uint64_t kAlwaysHeld = 1'000'000;
   if (flags.max_events.has_value()) return {.max_events = *flags.max_events};
@@ -80,12 +80,12 @@ readers::ReadLimits WholeWhereItFits(const ReplayFlags& flags) {
   return {.max_events = free.has_value() ? std::max(kAlwaysHeld, *free / 4 * 3 / kBytesAnEvent) : 0};
 }
 
-absl::StatusOr<readers::InputBytes> LoadBytes(const std::string& input, const answers::ReplaySettings& settings) {
+absl::StatusOr<formats::InputBytes> LoadBytes(const std::string& input, const answers::ReplaySettings& settings) {
   answers::Tell(settings, absl::StrCat("reading ", input));
   ExpectMemoryFor(input, StoredBytes(input));
-  readers::OpenRules rules = RulesOf(input);
-  rules.is_enough = readers::IsUnknownBinary;
-  absl::StatusOr<readers::InputBytes> bytes = readers::OpenInput(input, rules);
+  formats::OpenRules rules = RulesOf(input);
+  rules.is_enough = formats::IsUnknownBinary;
+  absl::StatusOr<formats::InputBytes> bytes = formats::OpenInput(input, rules);
   if (bytes.ok()) ExpectMemoryFor(input, bytes->view());
   return bytes;
 }
@@ -106,8 +106,8 @@ absl::Status OfInput(const std::string& input, const absl::Status& status) {
 absl::StatusOr<answers::Input> InputOf(const std::string& input, absl::string_view bytes, const ReplayFlags& flags,
                                        answers::InputRule rule) {
   rule.limits = LimitsOf(flags);
-  rule.fits = [&](readers::InputKind kind) {
-    const bool is_problem = kind == readers::InputKind::kPackingCsv && rule.problems;
+  rule.fits = [&](formats::InputKind kind) {
+    const bool is_problem = kind == formats::InputKind::kPackingCsv && rule.problems;
     return is_problem ? absl::OkStatus() : FlagsFit(kind, flags);
   };
   absl::StatusOr<answers::Input> out = answers::LoadInput(bytes, rule);
@@ -117,7 +117,7 @@ absl::StatusOr<answers::Input> InputOf(const std::string& input, absl::string_vi
 
 absl::StatusOr<answers::Input> LoadToExplain(const std::string& input, const ReplayFlags& flags,
                                              const answers::ReplaySettings& settings) {
-  const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
+  const absl::StatusOr<formats::InputBytes> bytes = LoadBytes(input, settings);
   if (!bytes.ok()) return bytes.status();
   return ToExplain(input, *bytes, flags, settings);
 }
@@ -126,8 +126,8 @@ absl::StatusOr<answers::Input> ToExplain(const std::string& input, absl::string_
                                          const answers::ReplaySettings& settings) {
   answers::InputRule rule = answers::ExplainedInputs();
   rule.limits = LimitsOf(flags);
-  rule.fits = [&flags](readers::InputKind kind) {
-    return kind == readers::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
+  rule.fits = [&flags](formats::InputKind kind) {
+    return kind == formats::InputKind::kPlainTrace ? NoSnapshotFlags(flags) : absl::OkStatus();
   };
   absl::StatusOr<answers::Input> out = answers::LoadInput(bytes, rule);
   if (!out.ok()) return OfInput(input, out.status());
@@ -136,7 +136,7 @@ absl::StatusOr<answers::Input> ToExplain(const std::string& input, absl::string_
 
 absl::StatusOr<answers::TracedRun> LoadTrace(const std::string& input, const ReplayFlags& flags,
                                              const answers::ReplaySettings& settings) {
-  absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
+  absl::StatusOr<formats::InputBytes> bytes = LoadBytes(input, settings);
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<answers::Input> loaded = PartOf(input, InputOf(input, *bytes, flags), settings);
   bytes->Clear();
@@ -148,7 +148,7 @@ absl::StatusOr<answers::TracedRun> LoadTrace(const std::string& input, const Rep
 
 absl::StatusOr<std::vector<answers::TracedRun>> LoadDevices(const std::string& input, const ReplayFlags& flags,
                                                             const answers::ReplaySettings& settings) {
-  absl::StatusOr<readers::InputBytes> bytes = LoadBytes(input, settings);
+  absl::StatusOr<formats::InputBytes> bytes = LoadBytes(input, settings);
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<answers::Input> loaded = PartOf(input, InputOf(input, *bytes, flags), settings);
   bytes->Clear();

@@ -21,12 +21,12 @@ inline constexpr std::uint64_t kHeldEvents = 20'000'000;
 
 // How much of a long trace is held: what --max-events says, else kHeldEvents, or as many as fit in the memory that the
 // machine has free.
-readers::ReadLimits LimitsOf(const ReplayFlags& flags);
+formats::ReadLimits LimitsOf(const ReplayFlags& flags);
 // The same for what is to lose nothing: without the flag as many as fit.
-readers::ReadLimits WholeWhereItFits(const ReplayFlags& flags);
+formats::ReadLimits WholeWhereItFits(const ReplayFlags& flags);
 
 // The bytes of an input. Errors name it. Has the progress told, and what memory it takes should that not suffice.
-absl::StatusOr<readers::InputBytes> LoadBytes(const std::string& input, const answers::ReplaySettings& settings);
+absl::StatusOr<formats::InputBytes> LoadBytes(const std::string& input, const answers::ReplaySettings& settings);
 
 // The settings with the input's name before what the progress says of it.
 answers::ReplaySettings NamingProgress(const std::string& input, answers::ReplaySettings settings);

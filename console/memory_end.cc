@@ -55,15 +55,15 @@ std::uint64_t NeededBytes(absl::string_view bytes) {
     return static_cast<std::uint64_t>(static_cast<double>(of_part) / static_cast<double>(kMostLookedAt) *
                                       static_cast<double>(bytes.size()));
   }
-  switch (readers::Sniff(bytes)) {
-    case readers::InputKind::kPickle:
+  switch (formats::Sniff(bytes)) {
+    case formats::InputKind::kPickle:
       return BytesOfEvents(bytes);
-    case readers::InputKind::kRecording:
+    case formats::InputKind::kRecording:
       return 110 * std::uint64_t{bytes.size()};
-    case readers::InputKind::kPlainTrace:
-    case readers::InputKind::kRmmLog:
-    case readers::InputKind::kPackingCsv:
-    case readers::InputKind::kNativeLog:
+    case formats::InputKind::kPlainTrace:
+    case formats::InputKind::kRmmLog:
+    case formats::InputKind::kPackingCsv:
+    case formats::InputKind::kNativeLog:
       return 600 * static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n'));
     default:
       return 3 * std::uint64_t{bytes.size()};

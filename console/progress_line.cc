@@ -30,7 +30,7 @@ std::size_t TerminalColumns() {
 
 // Of a large file that is being read: "  41 %, 390 MB/s, 3 s left".
 std::string RateText(std::int64_t seconds) {
-  const readers::ReadingProgress progress = readers::ProgressOfReading();
+  const formats::ReadingProgress progress = formats::ProgressOfReading();
   if (progress.done_bytes == 0 || progress.done_bytes >= progress.all_bytes || seconds <= 0) return "";
   const double rate = static_cast<double>(progress.done_bytes) / static_cast<double>(seconds);
   const double left = static_cast<double>(progress.all_bytes - progress.done_bytes) / rate;

@@ -50,7 +50,7 @@ class RequestList final : public RunObserver {
 //
 //   RunCapture capture("bert_training");
 //   RunDry(model, options, device::AddressOrder::kAscending, &capture);
-//   readers::WriteTorchSnapshot(capture.snapshot());   // or trace::Encode, which keeps the version of the rules too
+//   formats::WriteTorchSnapshot(capture.snapshot());   // or trace::Encode, which keeps the version of the rules too
 //
 // The clock counts decisions, a microsecond each: it orders marks and events, and measures nothing.
 class RunCapture final : public RunObserver {

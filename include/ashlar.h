@@ -53,9 +53,10 @@ ASHLAR_API const char* ashlar_version(void);
 ASHLAR_API const char* ashlar_last_error(void);
 
 /* --- allocators ---
- * The process's allocator of GPU `device`: one for each device, which every door of this process shares (PyTorch's
- * plug-in, numba's, CuPy's, ...), so that memory which one of them frees serves the others. The first call opens it,
- * with the settings of ashlar_configure_process, else of ASHLAR_CONF (docs/library/settings.md). It is never closed. */
+ * The process's allocator of GPU `device`: one for each device, which every integration of this process shares
+ * (PyTorch's plug-in, numba's, CuPy's, ...), so that memory which one of them frees serves the others. The first call
+ * opens it, with the settings of ashlar_configure_process, else of ASHLAR_CONF (docs/library/settings.md). It is never
+ * closed. */
 ASHLAR_API ashlar_status ashlar_process_allocator(int device, ashlar_allocator** out);
 /* The settings of process allocators that are not open yet, as text; NULL: those of the environment again.
  * ASHLAR_INVALID_ARGUMENT: a key or value that is none. ASHLAR_FAILED_PRECONDITION: one is open already, and its

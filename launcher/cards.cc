@@ -26,7 +26,7 @@ struct HeldOf {
 std::map<int, HeldOf> HeldOfDevices(const RunResults& results) {
   std::map<int, HeldOf> out;
   for (const ProcessRun& run : results.runs) {
-    for (const DeviceBooks& device : run.books.has_value() ? run.books->devices : run.left_held) {
+    for (const DeviceModel& device : run.books.has_value() ? run.books->devices : run.left_held) {
       if (device.peak_bytes == 0) continue;
       HeldOf& held = out[device.ordinal];
       held.peak_bytes = std::max(held.peak_bytes, device.peak_bytes);  // each knows the peak of all
@@ -41,7 +41,7 @@ std::uint64_t Less(std::uint64_t from, std::uint64_t bytes) { return from - std:
 
 // With the card's contexts in place of those of the run. How many there were at the peak is not known: all of them
 // where the card's are bigger, else one.
-CardRow RowOfBooks(const gpus::Gpu& gpu, const HeldOf& held) {
+CardRow RowOfAccounting(const gpus::Gpu& gpu, const HeldOf& held) {
   const std::uint64_t context = gpus::ContextOf(gpu, gpus::ModuleLoading::kLazy).value;
   const std::uint64_t more = held.processes * Less(context, held.context_bytes);
   const std::uint64_t needed = Less(held.peak_bytes + more, Less(held.context_bytes, context));
@@ -57,7 +57,7 @@ CardRow RowOfBooks(const gpus::Gpu& gpu, const HeldOf& held) {
   return out;
 }
 
-CardTable BooksOnCards(const RunResults& results, const Cards& cards, const answers::RanAs& ran_as) {
+CardTable AccountingOnCards(const RunResults& results, const Cards& cards, const answers::RanAs& ran_as) {
   HeldOf most;
   for (const auto& [ordinal, held] : HeldOfDevices(results)) {
     if (held.peak_bytes > most.peak_bytes) most = held;
@@ -66,26 +66,26 @@ CardTable BooksOnCards(const RunResults& results, const Cards& cards, const answ
   out.is_replayed = false;
   out.peak_allocated_bytes = Less(most.peak_bytes, most.context_bytes);
   for (const gpus::Gpu* gpu : cards) {
-    out.rows.push_back(RowOfBooks(*gpu, most));
+    out.rows.push_back(RowOfAccounting(*gpu, most));
     out.rows.back().ran_as = ran_as;
     out.rows.back().peak_allocated_bytes = out.peak_allocated_bytes;
   }
   return out;
 }
 
-// Whether a process had the device to itself until it ended, as one that only looks what there is: its books close with
-// the peak of all until then, and two contexts are more.
-bool WasAlone(const DeviceBooks& device) { return device.peak_bytes < 2 * device.context_bytes; }
+// Whether a process had the device to itself until it ended, as one that only looks what there is: its accounting
+// closes with the peak of all until then, and two contexts are more.
+bool WasAlone(const DeviceModel& device) { return device.peak_bytes < 2 * device.context_bytes; }
 
 // What of the device's peak is neither the context nor the allocator's; nullopt where several processes share it.
 std::optional<std::uint64_t> OutsideBytes(const RunResults& results, const ProcessRun& run) {
   if (!run.books.has_value() || !run.torch.has_value()) return 0;
   std::uint64_t out = 0;
-  for (const DeviceBooks& device : run.books->devices) {
+  for (const DeviceModel& device : run.books->devices) {
     if (device.peak_bytes == 0) continue;
     for (const ProcessRun& other : results.runs) {
       if (&other == &run || !other.books.has_value()) continue;
-      for (const DeviceBooks& theirs : other.books->devices) {
+      for (const DeviceModel& theirs : other.books->devices) {
         if (theirs.ordinal == device.ordinal && theirs.peak_bytes > 0 && !WasAlone(theirs)) return std::nullopt;
       }
     }
@@ -107,12 +107,12 @@ Cards AllCards() {
 
 absl::StatusOr<CardTable> CardsOfRun(const RunResults& results, const ProcessRun& explained, const Cards& cards,
                                      const answers::RanAs& ran_as, const answers::Progress& progress) {
-  if (explained.native.has_value()) return BooksOnCards(results, cards, ran_as);
+  if (explained.native.has_value()) return AccountingOnCards(results, cards, ran_as);
   const std::optional<std::uint64_t> outside = OutsideBytes(results, explained);
   if (!outside.has_value()) {
     return absl::FailedPreconditionError("several processes share a device: which card is enough is not replayed");
   }
-  const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(explained.history, {});
+  const absl::StatusOr<formats::InputBytes> bytes = LoadBytes(explained.history, {});
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<answers::Input> history = answers::LoadInput(*bytes);
   if (!history.ok()) return history.status();

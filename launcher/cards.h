@@ -1,5 +1,5 @@
 // Which card is enough, from one run: its history replayed at the size of each card, or, of native programs, which have
-// no allocator to replay, the peak of the device's books held against each.
+// no allocator to replay, the peak of the device's accounting held against each.
 //
 //   absl::StatusOr<CardTable> table = CardsOfRun(results, run, AllCards(), machine.ran_as, progress);
 //

@@ -146,7 +146,7 @@ int FinishDryRun(const DryRunFlags& flags, const CardsOfReport& run, RunReport r
 // What a process that died could not say of its devices.
 void CompleteLeft(const Machine& machine, RunResults& results) {
   for (ProcessRun& run : results.runs) {
-    for (DeviceBooks& device : run.left_held) {
+    for (DeviceModel& device : run.left_held) {
       device.total_bytes = machine.total.bytes;
       device.context_bytes = machine.context.bytes;
     }

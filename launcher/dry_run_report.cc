@@ -162,9 +162,9 @@ Json MachineJson(const Machine& machine) {
           {"context", value(machine.context)}};
 }
 
-Json BooksJson(const ProcessBooks& books) {
+Json AccountingJson(const ProcessAccounting& books) {
   Json devices = Json::Array();
-  for (const DeviceBooks& device : books.devices) {
+  for (const DeviceModel& device : books.devices) {
     devices.Append({{"ordinal", device.ordinal},
                     {"total_bytes", device.total_bytes},
                     {"context_bytes", device.context_bytes},
@@ -200,7 +200,7 @@ Json ProcessesJson(const RunReport& report) {
                 {"rank", OrNull(run.rank)},
                 {"out_of_memory", run.OutOfMemory()},
                 {"died", run.DiedEarly()},
-                {"books", run.books.has_value() ? BooksJson(*run.books) : Json()},
+                {"books", run.books.has_value() ? AccountingJson(*run.books) : Json()},
                 {"torch", run.torch.has_value() ? TorchJson(*run.torch) : Json()}});
   }
   return out;

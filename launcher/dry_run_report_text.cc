@@ -100,7 +100,7 @@ void AppendProcess(const ProcessRun& run, std::string& out) {
     out += absl::StrFormat("  %-16s device %-2d  peak %11s%s\n", run.Name(), ordinal, FormatBytes(peak), remark);
   };
   if (run.books.has_value()) {
-    for (const DeviceBooks& device : run.books->devices) {
+    for (const DeviceModel& device : run.books->devices) {
       if (device.peak_bytes > 0) add(device.ordinal, device.peak_bytes, TorchRemark(run, device.ordinal));
     }
     if (run.books->pinned_peak_bytes > 0) {
@@ -108,7 +108,7 @@ void AppendProcess(const ProcessRun& run, std::string& out) {
                       FormatBytes(run.books->pinned_peak_bytes), "\n");
     }
   } else if (run.DiedEarly()) {
-    for (const DeviceBooks& device : run.left_held) {
+    for (const DeviceModel& device : run.left_held) {
       const std::string remark = TorchRemark(run, device.ordinal);
       add(device.ordinal, device.peak_bytes, absl::StrCat(remark, "  killed or aborted"));
     }
@@ -228,10 +228,10 @@ void AppendCardsEnd(const RunReport& r, const std::string& least, std::string& o
 constexpr char kUntilThen[] = "; the program ended before its end, and would have asked for more";
 
 // Of native programs: no settings change what they ask of the device.
-void AppendBooksCards(const RunReport& r, bool is_whole, std::string& out) {
+void AppendAccountingCards(const RunReport& r, bool is_whole, std::string& out) {
   const CardTable& table = *r.cards;
   AppendSection("WHICH CARD IS ENOUGH",
-                absl::StrCat("the peak of the device's books, ", FormatBytes(table.peak_allocated_bytes),
+                absl::StrCat("the peak of the device's accounting, ", FormatBytes(table.peak_allocated_bytes),
                              " and the contexts, against each card", is_whole ? "" : kUntilThen),
                 out);
   for (const CardRow& row : table.rows) {
@@ -251,7 +251,7 @@ void AppendBooksCards(const RunReport& r, bool is_whole, std::string& out) {
 void AppendCards(const RunReport& r, std::string& out) {
   if (!r.cards.has_value()) return;
   const bool is_whole = !EndedEarly(r).has_value();
-  if (!r.cards->is_replayed) return AppendBooksCards(r, is_whole, out);
+  if (!r.cards->is_replayed) return AppendAccountingCards(r, is_whole, out);
   AppendSection("WHICH CARD IS ENOUGH",
                 absl::StrCat("the requests of ", r.explained->Name(), " replayed by the twin at each size",
                              is_whole ? "" : kUntilThen),

@@ -55,7 +55,7 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   options.replay.context_bytes = memory.context_bytes;
   options.shared_device = analyses::SharedDevice{memory.other_processes, memory.context_bytes};
   if (!run.failures.empty() || HasRetried(run)) options.replay.capacity_bytes = memory.total_bytes;
-  const absl::StatusOr<readers::InputBytes> bytes =
+  const absl::StatusOr<formats::InputBytes> bytes =
       LoadBytes(run.failures.empty() ? run.history : run.failures.back(), options.replay);
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<std::vector<answers::Explanation>> explanations = answers::ExplainBytes(*bytes, options);

@@ -21,8 +21,8 @@
 #include "analyzer/formats/utf8.h"
 #include "console/command.h"
 #include "console/load_trace.h"
-#include "launcher/books.h"
 #include "launcher/json_fields.h"
+#include "launcher/shared_accounting.h"
 #include "nlohmann/json.hpp"
 
 namespace ashlar::cli {
@@ -37,8 +37,8 @@ std::optional<int> GetRank(const json& object, const char* key) {
   return rank < 0 ? std::nullopt : std::optional(rank);
 }
 
-ProcessBooks BooksOf(const json& file) {
-  ProcessBooks out;
+ProcessAccounting AccountingOf(const json& file) {
+  ProcessAccounting out;
   out.program = Get<std::string>(file, "program");
   out.arguments = GetTexts(file, "args");
   for (const json& device : GetArray(file, "devices")) {
@@ -119,7 +119,7 @@ class Reader {
   }
 
   void ReadShared(const std::string& folder) {
-    const std::optional<SharedBooks> books = ReadSharedBooks(folder);
+    const std::optional<SharedAccounting> books = ReadSharedAccounting(folder);
     if (!books.has_value()) return;
     for (const auto& [device, bytes] : books->peaks) results_.peak_bytes = std::max(results_.peak_bytes, bytes);
     for (const auto& [pid, devices] : books->left_held) {
@@ -162,8 +162,8 @@ class Reader {
   void ReadJson(const std::string& path, const std::string& name, const FileName& of) {
     if (of.kind != "process" && of.kind != "info") return;
     const absl::StatusOr<std::string> bytes =
-        readers::ReadInput(path, {.max_bytes = kMostReportBytes, .files_only = true});
-    const json file = bytes.ok() ? json::parse(readers::ToUtf8(*bytes), nullptr, /*allow_exceptions=*/false) : json();
+        formats::ReadInput(path, {.max_bytes = kMostReportBytes, .files_only = true});
+    const json file = bytes.ok() ? json::parse(formats::ToUtf8(*bytes), nullptr, /*allow_exceptions=*/false) : json();
     if (!file.is_object()) {
       results_.unreadable.push_back(absl::StrCat(name, bytes.ok() ? ": is no JSON object, as of a process that was "
                                                                     "killed while it wrote"
@@ -172,7 +172,7 @@ class Reader {
     }
     ProcessRun& run = RunOf(of.pid);
     if (of.kind == "process") {
-      run.books = BooksOf(file);
+      run.books = AccountingOf(file);
     } else {
       run.torch = TorchOf(file);
       run.rank = GetRank(file, "rank");
@@ -191,7 +191,7 @@ class Reader {
 
 bool ProcessRun::UsedADevice() const {
   const bool has_books = books.has_value() && std::any_of(books->devices.begin(), books->devices.end(),
-                                                          [](const DeviceBooks& of) { return of.peak_bytes > 0; });
+                                                          [](const DeviceModel& of) { return of.peak_bytes > 0; });
   return has_books || DiedEarly() || !history.empty() || !failures.empty() ||
          (torch.has_value() && (!torch->devices.empty() || torch->failures > 0));
 }
@@ -203,9 +203,9 @@ bool ProcessRun::HasCallsToTell() const {
 std::uint64_t ProcessRun::PeakBytes() const {
   std::uint64_t out = 0;
   if (books.has_value()) {
-    for (const DeviceBooks& device : books->devices) out = std::max(out, device.peak_bytes);
+    for (const DeviceModel& device : books->devices) out = std::max(out, device.peak_bytes);
   } else if (DiedEarly()) {
-    for (const DeviceBooks& device : left_held) out = std::max(out, device.peak_bytes);
+    for (const DeviceModel& device : left_held) out = std::max(out, device.peak_bytes);
   } else if (torch.has_value()) {
     for (const TorchDevice& device : torch->devices) out = std::max(out, device.peak_reserved_bytes);
   } else if (native.has_value()) {
@@ -225,7 +225,7 @@ std::uint64_t ProcessRun::OutOfMemory() const {
   }
   if (!failures.empty()) return failures.size();
   if (books.has_value()) {
-    for (const DeviceBooks& device : books->devices) out += device.out_of_memory;
+    for (const DeviceModel& device : books->devices) out += device.out_of_memory;
   } else if (native.has_value()) {
     out = native->out_of_memory;
   }
@@ -260,9 +260,9 @@ RunResults ReadResults(const std::string& folder) {
 namespace {
 
 absl::StatusOr<trace::Snapshot> ReadLog(const std::string& path) {
-  const absl::StatusOr<readers::InputBytes> bytes = LoadBytes(path, {});
+  const absl::StatusOr<formats::InputBytes> bytes = LoadBytes(path, {});
   if (!bytes.ok()) return bytes.status();
-  return readers::ReadNativeLog(*bytes);
+  return formats::ReadNativeLog(*bytes);
 }
 
 }  // namespace
@@ -288,7 +288,7 @@ absl::Status KeepNativeLog(const std::string& path, const std::string& to) {
   const absl::StatusOr<trace::Snapshot> snapshot = ReadLog(path);
   if (!snapshot.ok()) return snapshot.status();
   const bool is_pickle = absl::EndsWith(to, ".pickle") || absl::EndsWith(to, ".pkl");
-  return WriteFile(to, is_pickle ? readers::WriteTorchSnapshot(*snapshot) : trace::Encode(*snapshot));
+  return WriteFile(to, is_pickle ? formats::WriteTorchSnapshot(*snapshot) : trace::Encode(*snapshot));
 }
 
 namespace {

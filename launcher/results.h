@@ -1,6 +1,6 @@
 // Reads what the processes of a run left in its folder: process-PID.json of the preloaded library, info-PID.json,
-// history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the recorder, and the books that all
-// share (docs/guide/dry-run.md, "The run folder").
+// history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the recorder, and the accounting that
+// all share (docs/guide/dry-run.md, "The run folder").
 //
 //   RunResults results = ReadResults("/dev/shm/ashlar-f00");
 //   results.runs.front().books->devices.front().peak_bytes;
@@ -18,8 +18,8 @@
 
 namespace ashlar::cli {
 
-// A device as the books have it: of all processes that used it.
-struct DeviceBooks {
+// A device as the accounting has it: of all processes that used it.
+struct DeviceModel {
   int ordinal = 0;
   std::uint64_t total_bytes = 0;
   std::uint64_t context_bytes = 0;  // of each process
@@ -39,10 +39,10 @@ struct MadeUpValue {
   std::uint64_t bytes = 0;
 };
 
-struct ProcessBooks {
+struct ProcessAccounting {
   std::string program;
   std::vector<std::string> arguments;
-  std::vector<DeviceBooks> devices;
+  std::vector<DeviceModel> devices;
   std::uint64_t pinned_peak_bytes = 0;
   std::uint64_t launches = 0;
   std::uint64_t found_done = 0;  // queries of events that were answered so though nothing had waited for the work
@@ -82,18 +82,18 @@ struct NativeCalls {
 struct ProcessRun {
   std::int64_t pid = 0;
   std::optional<int> rank, local_rank, world_size;
-  std::optional<ProcessBooks> books;
+  std::optional<ProcessAccounting> books;
   std::optional<TorchInfo> torch;
   std::optional<NativeCalls> native;  // where `history` is a log of device calls
   std::string history;                // a path; empty: none
   std::vector<std::string> failures;  // paths, in order
-  // Where it died and closed no books: the devices that it held memory of then, by the books that all share.
-  std::vector<DeviceBooks> left_held;
+  // Where it died and closed no accounting: the devices that it held memory of then, by the accounting that all share.
+  std::vector<DeviceModel> left_held;
 
   bool UsedADevice() const;
   bool DiedEarly() const { return !left_held.empty(); }  // killed, aborted, or gone past what runs at an exit
   bool HasCallsToTell() const;                           // refused ones, or made-up values
-  std::uint64_t PeakBytes() const;    // of the device that held most; of the allocator where there are no books
+  std::uint64_t PeakBytes() const;    // of the device that held most; of the allocator where there is no accounting
   std::uint64_t OutOfMemory() const;  // requests of a program that failed
   std::string Name() const;           // "rank 0", else "process 4242"
 };
@@ -101,7 +101,7 @@ struct ProcessRun {
 struct RunResults {
   std::vector<ProcessRun> runs;         // that left something to tell, by rank, then by number
   std::vector<std::string> unreadable;  // files, and why
-  std::uint64_t peak_bytes = 0;         // of the device that held most, by the books that all share; 0: there are none
+  std::uint64_t peak_bytes = 0;  // of the device that held most, by the accounting that all share; 0: there are none
 };
 
 // Why allocations of a process are not in its history, a line each.

@@ -24,12 +24,12 @@
 #include "console/given_command.h"
 #include "console/installed_files.h"
 #include "console/progress_line.h"
-#include "launcher/books.h"
 #include "launcher/explain.h"
 #include "launcher/launcher.h"
 #include "launcher/program.h"
 #include "launcher/results.h"
 #include "launcher/run_program.h"
+#include "launcher/shared_accounting.h"
 
 namespace ashlar::cli {
 namespace {

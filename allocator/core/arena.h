@@ -1,10 +1,11 @@
 // One stream's part of one pool as the threads see it: its small and its large lane, and which streams use its blocks
-// besides. An arena lies on the desk (desks.h) of the thread that uses it, or on the common one where several do, and
-// shares its lock and sums with the other arenas there.
+// besides. An arena lies on the thread cache (thread caches.h) of the thread that uses it, or on the common one where
+// several do, and shares its lock and sums with the other arenas there.
 //
-//   Arena arena({pool, stream}, desk, owner);  // by the exclusive section, which also moves it to another desk
+//   Arena arena({pool, stream}, thread cache, owner);  // by the exclusive section, which also moves it to another
+//   thread cache
 //
-// Thread rule: the lock of its desk, or the exclusive section.
+// Thread rule: the lock of its thread cache, or the exclusive section.
 #ifndef ASHLAR_ALLOCATOR_CORE_ARENA_H_
 #define ASHLAR_ALLOCATOR_CORE_ARENA_H_
 
@@ -21,8 +22,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "allocator/base/units.h"
-#include "allocator/core/desks.h"
 #include "allocator/core/pending_frees.h"
+#include "allocator/core/thread_caches.h"
 #include "allocator/policy/heap.h"
 
 namespace ashlar::core {
@@ -34,25 +35,25 @@ struct ArenaKey {
   bool operator==(const ArenaKey&) const = default;
 };
 
-// Counts the uses of an arena by others than the owner of the desk where it lies. Often enough by one thread in a row,
-// and it moves to that thread's desk: each move doubles how often that is, up to a limit. Often enough by turns, on a
-// desk where others are often, and it moves to the common one. A move looks at every slot of the desk's map of
-// addresses, so that it wants the more visits the more slots there are.
+// Counts the uses of an arena by others than the owner of the thread cache where it lies. Often enough by one thread in
+// a row, and it moves to that thread's thread cache: each move doubles how often that is, up to a limit. Often enough
+// by turns, on a thread cache where others are often, and it moves to the common one. A move looks at every slot of the
+// thread cache's map of addresses, so that it wants the more visits the more slots there are.
 class Visits {
  public:
   enum class Verdict : std::uint8_t { kStays, kBelongsToVisitor, kBelongsToAll };
 
-  // The owner of `visitor` used the arena, which lies on `desk`, that of another or the common one.
-  Verdict Count(const Desk& visitor, Desk& desk) {
-    ++desk.visits;
-    if (&visitor != visitor_) Turn(visitor, desk);
+  // The owner of `visitor` used the arena, which lies on `thread cache`, that of another or the common one.
+  Verdict Count(const ThreadCache& visitor, ThreadCache& cache) {
+    ++cache.visits;
+    if (&visitor != visitor_) Turn(visitor, cache);
     ++streak_;
-    const std::size_t least = desk.pointers.slot_count() / kSlotsOfVisit;
+    const std::size_t least = cache.pointers.slot_count() / kSlotsOfVisit;
     if (streak_ >= wanted_streak_ && streak_ >= least) return Verdict::kBelongsToVisitor;
-    const bool belongs_to_all = desk.seat != nullptr && turns_ >= kTurns && turns_ >= least;
+    const bool belongs_to_all = cache.slot != nullptr && turns_ >= kTurns && turns_ >= least;
     return belongs_to_all ? Verdict::kBelongsToAll : Verdict::kStays;
   }
-  // It was used by the owner of the desk where it lies.
+  // It was used by the owner of the thread cache where it lies.
   void Interrupt() { visitor_ = nullptr; }
   void Moved() {
     visitor_ = nullptr;
@@ -65,38 +66,38 @@ class Visits {
   static constexpr std::uint32_t kLongestStreak = 4096;
   static constexpr std::size_t kSlotsOfVisit = 64;  // that a visit pays for
   static constexpr std::uint32_t kTurns = 16;
-  static constexpr std::uint64_t kUsesOfVisit = 32;  // of the desk, between visits that are often
+  static constexpr std::uint64_t kUsesOfVisit = 32;  // of the thread cache, between visits that are often
 
   // Another uses it than before. Rare turns do not add up.
-  void Turn(const Desk& visitor, const Desk& desk) {
-    const std::uint64_t uses = desk.lock.times_taken();
-    const bool is_often = uses - last_uses_ <= kUsesOfVisit * (desk.visits - last_visits_);
+  void Turn(const ThreadCache& visitor, const ThreadCache& cache) {
+    const std::uint64_t uses = cache.lock.times_taken();
+    const bool is_often = uses - last_uses_ <= kUsesOfVisit * (cache.visits - last_visits_);
     turns_ = is_often ? turns_ + 1 : 1;
     last_uses_ = uses;
-    last_visits_ = desk.visits;
+    last_visits_ = cache.visits;
     visitor_ = &visitor;
     streak_ = 0;
   }
 
-  const Desk* visitor_ = nullptr;
+  const ThreadCache* visitor_ = nullptr;
   std::uint32_t streak_ = 0;
   std::uint32_t wanted_streak_ = kFirstStreak;
   std::uint32_t turns_ = 0;
-  // The desk's, at the last turn.
+  // The thread cache's, at the last turn.
   std::uint64_t last_uses_ = 0;
   std::uint64_t last_visits_ = 0;
 };
 
 class FastPath;
 
-// Two cache lines apart, so that neighbours on different desks do not slow each other down.
+// Two cache lines apart, so that neighbours on different thread caches do not slow each other down.
 struct alignas(128) Arena {
-  Arena(const ArenaKey& its_key, Desk& its_desk, const FastPath* its_owner)
-      : key(its_key), owner(its_owner), desk(&its_desk) {}
+  Arena(const ArenaKey& its_key, ThreadCache& its_cache, const FastPath* its_owner)
+      : key(its_key), owner(its_owner), cache(&its_cache) {}
 
   const ArenaKey key;
   const FastPath* const owner;
-  Desk* desk;                              // changes in the exclusive section
+  ThreadCache* cache;                      // changes in the exclusive section
   std::array<policy::Lane*, 2> lanes{};    // large, small; nullptr while there is no such lane
   std::array<policy::Lane*, 2> planned{};  // the same where a plan places its requests: none is served here
   Visits visits;
@@ -112,18 +113,18 @@ struct alignas(128) Arena {
 static_assert(sizeof(Arena) == 128);
 
 // The arenas of an allocator by (pool, stream): open addressing, at most half full; what goes leaves no trace.
-// Thread rule: Find under any desk's lock, the rest in the exclusive section.
+// Thread rule: Find under any thread cache's lock, the rest in the exclusive section.
 class ArenaTable {
  public:
   // nullptr when there is none.
   Arena* Find(const ArenaKey& key) const { return slots_[IndexOf(key)].get(); }
 
-  // Lies on the desk if it is new.
-  Arena& FindOrAdd(const ArenaKey& key, Desk& desk, const FastPath* owner) {
+  // Lies on the thread cache if it is new.
+  Arena& FindOrAdd(const ArenaKey& key, ThreadCache& cache, const FastPath* owner) {
     if (Arena* arena = Find(key); arena != nullptr) return *arena;
     if (2 * ++size_ > slots_.size()) Resize(2 * slots_.size());
     std::unique_ptr<Arena>& slot = slots_[IndexOf(key)];
-    slot = std::make_unique<Arena>(key, desk, owner);
+    slot = std::make_unique<Arena>(key, cache, owner);
     return *slot;
   }
 
@@ -177,7 +178,7 @@ class ArenaTable {
 // Finds the arena that handed an address out: a table of five levels over pages of 2 MiB, the size of the smallest
 // segment. An entry is a hint: it may be missing (an address above 2^48, a page that two arenas share) and it may be
 // out of date, so who asks looks in the arena, and in the segments if it is not there. It never names an arena that is
-// gone. Thread rule: Find under any desk's lock, by any number of threads; the rest in the exclusive section.
+// gone. Thread rule: Find under any thread cache's lock, by any number of threads; the rest in the exclusive section.
 class PageDirectory {
  public:
   // nullptr where there is no hint.

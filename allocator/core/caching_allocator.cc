@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
 #include "allocator/core/output_file.h"
-#include "allocator/core/seat.h"
 #include "allocator/core/state.h"
+#include "allocator/core/thread_slot.h"
 #include "allocator/device/device.h"
 #include "allocator/policy/options.h"
 #include "allocator/trace/codec.h"
@@ -20,7 +20,7 @@
 namespace ashlar::core {
 
 bool CachingAllocator::WantsSerial() const {
-  const bool is_told_all = ledger_.sink() != nullptr && fast_path_.desks().keeper() == nullptr;
+  const bool is_told_all = ledger_.sink() != nullptr && fast_path_.caches().keeper() == nullptr;
   return is_told_all || limits_.CollectGarbage() || pools_.HasRoutes() || !ladder_.errors().lost().ok();
 }
 
@@ -37,13 +37,13 @@ absl::Status CachingAllocator::CannotReturn(const char* call) const {
 
 void CachingAllocator::PollEvents() {
   if (pending_.size() == 0) return;
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   ladder_.Poll();
   ChooseMode(section);
 }
 
 void CachingAllocator::EmptyCache() {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   absl::Status status = CannotReturn("EmptyCache");
   if (status.ok()) {
     ledger_.Note(trace::fact::CacheEmptied{});
@@ -54,7 +54,7 @@ void CachingAllocator::EmptyCache() {
 }
 
 void CachingAllocator::CollectGarbage(std::uint64_t target_bytes) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   const absl::Status status = CannotReturn("CollectGarbage");
   ladder_.errors().Note(status);
   if (!status.ok()) return;
@@ -63,7 +63,7 @@ void CachingAllocator::CollectGarbage(std::uint64_t target_bytes) {
 }
 
 absl::Status CachingAllocator::TakeDeviceError() {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   return ladder_.errors().Take();
 }
 
@@ -73,90 +73,90 @@ void CachingAllocator::NoteLimit(const ExclusiveSection& section) {
 }
 
 absl::Status CachingAllocator::SetMemoryFraction(double fraction) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   absl::Status status = limits_.SetFraction(fraction);
   if (status.ok()) NoteLimit(section);
   return status;
 }
 
 void CachingAllocator::SetMemoryLimit(std::optional<std::uint64_t> bytes) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   limits_.SetBytes(bytes);
   NoteLimit(section);
 }
 
 policy::Options CachingAllocator::OptionsNow() const {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   return ledger_.options();
 }
 
 absl::Status CachingAllocator::ChangeSettings(absl::string_view conf) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   absl::StatusOr<policy::Options> changed = policy::ChangedSettings(ledger_.options(), conf);
   if (!changed.ok()) return changed.status();
-  section.StopDesks();  // a desk that is serving looks at them
+  section.StopThreadCaches();  // a thread cache that is serving looks at them
   ledger_.SetOptions(*std::move(changed));
   ChooseMode(section);
   return absl::OkStatus();
 }
 
 std::optional<std::uint64_t> CachingAllocator::limit_bytes() const {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   return limits_.bytes();
 }
 
 void CachingAllocator::SetSoftLimit(std::optional<std::uint64_t> bytes, SoftLimitCallback callback) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   limits_.soft().Set(bytes);
   limits_.soft().SetCallback(std::move(callback));
 }
 
 void CachingAllocator::SetSoftLimitCallback(SoftLimitCallback callback) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   limits_.soft().SetCallback(std::move(callback));
 }
 
 std::uint64_t CachingAllocator::AddFreeMemoryCallback(std::function<bool()> callback) {
   if (!callback) StopAtMisuse("AddFreeMemoryCallback: there is no function to call: pass one");
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   callbacks_.emplace(++callbacks_added_, std::move(callback));
   return callbacks_added_;
 }
 
 bool CachingAllocator::RemoveFreeMemoryCallback(std::uint64_t number) {
   decltype(callbacks_)::node_type removed;  // ends after the section
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   removed = callbacks_.extract(number);
   return !removed.empty();
 }
 
 void CachingAllocator::ConfigurePool(PoolId pool, bool use_on_oom, bool no_split) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   pools_.Configure(pool, use_on_oom, no_split);
 }
 
 PoolId CachingAllocator::CreatePool() {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   return pools_.Create();
 }
 
 void CachingAllocator::RetainPool(PoolId pool) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   pools_.Retain(pool);
 }
 
 void CachingAllocator::ReleasePool(PoolId pool) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   pools_.Release(pool);
 }
 
 std::uint64_t CachingAllocator::PoolUseCount(PoolId pool) const {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   return pools_.UseCount(pool);
 }
 
 absl::Status CachingAllocator::EmptyPool(PoolId pool) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   if (absl::Status status = CannotReturn("EmptyPool"); !status.ok()) return status;
   if (pool.IsDefault() || ledger_.heap().FindPair(pool) == nullptr) return absl::OkStatus();
   if (absl::Status status = pools_.CheckUnused(pool); !status.ok()) return status;
@@ -167,7 +167,7 @@ absl::Status CachingAllocator::EmptyPool(PoolId pool) {
 }
 
 absl::Status CachingAllocator::BeginPool(PoolId pool, StreamFilter filter, RouteKind kind) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   const bool was_capturing = pools_.IsCapturing();
   if (absl::Status status = pools_.Begin(pool, std::move(filter), kind); !status.ok()) return status;
   ChooseMode(section);
@@ -177,7 +177,7 @@ absl::Status CachingAllocator::BeginPool(PoolId pool, StreamFilter filter, Route
 
 absl::Status CachingAllocator::EndPool(PoolId pool) {
   StreamFilter filter;  // ends after the section
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   const bool was_capturing = pools_.IsCapturing();
   if (absl::Status status = pools_.End(pool, filter); !status.ok()) return status;
   ChooseMode(section);
@@ -189,12 +189,12 @@ absl::Status CachingAllocator::EndPool(PoolId pool) {
 }
 
 void CachingAllocator::SetSink(trace::EventSink* sink) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   UseSink(section, sink, nullptr);
 }
 
 bool CachingAllocator::AddSink(trace::EventSink* sink, JournalKeeper* keeper) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   if (ledger_.sink() != nullptr) return false;
   UseSink(section, sink, keeper);
   return true;
@@ -202,40 +202,40 @@ bool CachingAllocator::AddSink(trace::EventSink* sink, JournalKeeper* keeper) {
 
 void CachingAllocator::UseSink(const ExclusiveSection& section, trace::EventSink* sink, JournalKeeper* keeper) {
   ledger_.SetSink(sink);
-  section.StopDesks();
-  desks().SetKeeper(keeper);
+  section.StopThreadCaches();
+  caches().SetKeeper(keeper);
   ChooseMode(section);
 }
 
 void CachingAllocator::SetFailureReports(bool wanted) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   failures_.SetWanted(wanted);
 }
 
 Stats CachingAllocator::stats() const {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   return ledger_.stats();
 }
 
-// What the desks counted is folded first, and no room above the new peaks is left with them.
+// What the thread caches counted is folded first, and no room above the new peaks is left with them.
 void CachingAllocator::ResetPeaks() {
-  const ExclusiveSection section(desks());
-  section.StopDesks();
+  const ExclusiveSection section(caches());
+  section.StopThreadCaches();
   ledger_.ResetPeaks();
 }
 
 std::optional<BlockPlace> CachingAllocator::FindBlock(std::uint64_t address) const {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   return PlaceOf(ledger_.heap(), address);
 }
 
 bool CachingAllocator::Holds(std::uint64_t address) const {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   return SegmentAt(ledger_.heap(), address) != nullptr;
 }
 
 std::vector<trace::SnapshotSegment> CachingAllocator::Segments() const {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   return SegmentsOf(ledger_.heap());
 }
 
@@ -243,14 +243,14 @@ std::vector<trace::SnapshotSegment> CachingAllocator::Segments() const {
 absl::Status CachingAllocator::DumpSnapshot(const std::string& path) const {
   trace::Snapshot state;
   {
-    const ExclusiveSection section(desks());
+    const ExclusiveSection section(caches());
     state = RecordedStateOf(ledger_, limits_);
   }
   return ReplaceFile(OutputPath(path), {trace::Encode(state)});
 }
 
 absl::Status CachingAllocator::Validate() const {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   return ledger_.Validate();
 }
 
@@ -293,13 +293,13 @@ class CachingAllocator::Forks {
   void Before() {
     mutex_.lock();
     for (const CachingAllocator* allocator : allocators_) {
-      sections_.push_back(std::make_unique<ExclusiveSection>(allocator->desks()));
-      sections_.back()->StopDesks();  // a lock that another thread holds would be held for ever in the child
+      sections_.push_back(std::make_unique<ExclusiveSection>(allocator->caches()));
+      sections_.back()->StopThreadCaches();  // a lock that another thread holds would be held for ever in the child
     }
-    LockSeats();
+    LockSlots();
   }
   void After() {
-    UnlockSeats();
+    UnlockSlots();
     sections_.clear();
     mutex_.unlock();
   }
@@ -327,19 +327,19 @@ CachingAllocator::CachingAllocator(device::Device* device, policy::Options optio
       limits_(ledger_.options(), device->GetMemoryInfo().total_bytes),
       ladder_(ledger_, *device_, pending_, limits_, pools_),
       failures_(ledger_, limits_, pools_) {
-  desks().BeginSerial(WantsSerial());
+  caches().BeginSerial(WantsSerial());
   Forks::Instance().Add(this);
 }
 
 CachingAllocator::~CachingAllocator() {
-  desks().CheckLeft();
+  caches().CheckLeft();
   if (failures_.WantsLeaks()) {
-    const ExclusiveSection section(desks());
+    const ExclusiveSection section(caches());
     // Memory of a lost device is gone.
     if (ladder_.errors().lost().ok()) failures_.TellLiveBlocks();
   }
   Forks::Instance().Remove(this);
-  desks().Close();
+  caches().Close();
 }
 
 }  // namespace ashlar::core

@@ -1,6 +1,6 @@
 // The caching allocator: serves requests from its cache and, when that has nothing that fits, from the device.
 //
-//   the cache            one desk's lock, no device                      fast_path.h
+//   the cache            one thread cache's lock, no device                      fast_path.h
 //   finished events      frees whose streams are done come back          pending_frees.h
 //   the cache again
 //   callbacks            functions that can give memory back, then the soft limit's
@@ -19,7 +19,7 @@
 // byte is (oom_report.h); the first line is a message by itself. Any other code is the device's own. A request fails
 // with the device's error, not as out of memory, when the ladder could not synchronise or return memory. A call that
 // returns nothing (EmptyCache ...) leaves its error in TakeDeviceError. A lost device (reset, or this is a forked
-// child) fails every Allocate from then on; frees only keep books, and nothing is returned (docs/library/misuse.md).
+// child) fails every Allocate from then on; frees only keep account, and nothing is returned (docs/library/misuse.md).
 //
 // Threads: any thread may call any function at any time, unless its comment says otherwise. A block may be freed by
 // another thread than the one that allocated it. A request that the cache serves takes one lock, that of its thread
@@ -37,7 +37,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/base/units.h"
-#include "allocator/core/desks.h"
 #include "allocator/core/failure_reports.h"
 #include "allocator/core/fast_path.h"
 #include "allocator/core/journal.h"
@@ -47,6 +46,7 @@
 #include "allocator/core/pending_frees.h"
 #include "allocator/core/pools.h"
 #include "allocator/core/stats.h"
+#include "allocator/core/thread_caches.h"
 #include "allocator/device/device.h"
 #include "allocator/policy/heap.h"
 #include "allocator/policy/options.h"
@@ -172,8 +172,8 @@ class CachingAllocator {
   // Receives every decision from now on, one at a time and in the order they were made; nullptr = none. Not owned.
   // While there is a sink, all threads share one lock.
   void SetSink(trace::EventSink* sink);
-  // The same, but false where there is a sink already. With a keeper, threads go on as without a sink: what a desk
-  // serves on its own is recorded in its journal, and the sink receives the rest.
+  // The same, but false where there is a sink already. With a keeper, threads go on as without a sink: what a thread
+  // cache serves on its own is recorded in its journal, and the sink receives the rest.
   bool AddSink(trace::EventSink* sink, JournalKeeper* keeper = nullptr);
 
   // Whether an out-of-memory error carries the report, and blocks that live at the end are told. A replay, which fails
@@ -215,7 +215,7 @@ class CachingAllocator {
   class Forks;         // those of the process that have joined (caching_allocator.cc)
   class CrossingTold;  // ends what a soft limit's callback began
 
-  Desks& desks() const { return fast_path_.desks(); }
+  ThreadCaches& caches() const { return fast_path_.caches(); }
 
   // nullptr: the request needs the exclusive section.
   template <HandOutAs as>
@@ -234,9 +234,9 @@ class CachingAllocator {
   // --- within a section ---
   absl::Status BeginRequest(const ExclusiveSection& section, policy::Request& request);
   // The request leaves an event only later, but has counted as a search.
-  void NoteSearch(const policy::Plan& plan);
-  absl::StatusOr<policy::Block*> Serve(const ExclusiveSection& section, const policy::Plan& plan, HandOutAs as);
-  absl::Status Fail(const ExclusiveSection& section, const policy::Plan& plan, const Growth& failed);
+  void NoteSearch(const policy::Decision& decision);
+  absl::StatusOr<policy::Block*> Serve(const ExclusiveSection& section, const policy::Decision& decision, HandOutAs as);
+  absl::Status Fail(const ExclusiveSection& section, const policy::Decision& decision, const Growth& failed);
   void FreeExclusively(policy::Block* block);
   void WaitForStreams(policy::Block* block, const StreamList& streams);
   // Why nothing may be returned now, if so.

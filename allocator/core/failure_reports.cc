@@ -76,9 +76,10 @@ std::optional<std::string> DumpOom(absl::FunctionRef<absl::Status(const std::str
 FailureReports::FailureReports(const Ledger& ledger, const Limits& limits, const Pools& pools)
     : ledger_(ledger), limits_(limits), pools_(pools), fork_count_(device::ForkCount()) {}
 
-absl::Status FailureReports::OutOfMemory(const policy::Plan& plan, const device::MemoryInfo& info,
+absl::Status FailureReports::OutOfMemory(const policy::Decision& decision, const device::MemoryInfo& info,
                                          bool is_rejected) const {
-  FailedAllocation failed{plan.request_bytes, plan.rounded_bytes, plan.segment_bytes, plan.stream, plan.pool->id};
+  FailedAllocation failed{decision.request_bytes, decision.rounded_bytes, decision.segment_bytes, decision.stream,
+                          decision.pool->id};
   failed.device_free_bytes = info.free_bytes;
   failed.device_total_bytes = info.total_bytes;
   failed.limit_bytes = limits_.bytes();
@@ -108,7 +109,7 @@ bool FailureReports::WantsLeaks() const {
   return is_wanted_ && ledger_.options().report_leaks && fork_count_ == device::ForkCount();
 }
 
-void FailureReports::TellNoArena(std::uint64_t bytes) const {
+void FailureReports::TellNoPlannedSegment(std::uint64_t bytes) const {
   if (!is_wanted_) return;
   std::fprintf(stderr, "ashlar: the device has no %s for the plan's segments: goes on without the plan\n",
                FormatBytes(bytes).c_str());

@@ -1,7 +1,7 @@
 // Tells a program that a request has failed for good, or that the allocator ends with live blocks.
 //
 //   FailureReports reports(ledger, limits, pools);
-//   return reports.OutOfMemory(plan, device.GetMemoryInfo(), /*is_rejected=*/false);
+//   return reports.OutOfMemory(decision, device.GetMemoryInfo(), /*is_rejected=*/false);
 //
 // The error's first line is the message by itself; behind it, at most 11 lines say where every byte is (oom_report.h).
 // The device is not called. Thread rule: within the allocator's exclusive section,
@@ -58,14 +58,14 @@ class FailureReports {
   // Whether there is more than the message, and live blocks are told.
   void SetWanted(bool is_wanted) { is_wanted_ = is_wanted; }
 
-  absl::Status OutOfMemory(const policy::Plan& plan, const device::MemoryInfo& info, bool is_rejected) const;
+  absl::Status OutOfMemory(const policy::Decision& decision, const device::MemoryInfo& info, bool is_rejected) const;
 
   // Whether live blocks are to be told here. Not in a forked child: the copy is not the child's to tell of.
   bool WantsLeaks() const;
   // One line on stderr if there are live blocks.
   void TellLiveBlocks() const;
-  // One line on stderr, where reports are wanted: the device has refused the arena of a plan.
-  void TellNoArena(std::uint64_t bytes) const;
+  // One line on stderr, where reports are wanted: the device has refused the segment of a plan.
+  void TellNoPlannedSegment(std::uint64_t bytes) const;
 
  private:
   absl::Status Write(const FailedAllocation& failed, const std::string& path) const;

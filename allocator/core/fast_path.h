@@ -1,10 +1,10 @@
-// The fast path serves requests from the cache, under the lock of one desk (desks.h): an arena for each pool and
-// stream, and the map from addresses to blocks.
+// The fast path serves requests from the cache, under the lock of one thread cache (thread caches.h): an arena for each
+// pool and stream, and the map from addresses to blocks.
 //
 //   FastPath fast_path(ledger);
 //   policy::Block* block = fast_path.TryAllocate<HandOutAs::kPointer>(300, s, PoolId{});
 //   if (block == nullptr) {
-//     const ExclusiveSection section(fast_path.desks());
+//     const ExclusiveSection section(fast_path.thread caches());
 //     ...                                                       // the ladder; then Enter what it gives
 //   }
 //   if (!fast_path.TryFree(block)) ...                          // the same
@@ -20,9 +20,9 @@
 
 #include "allocator/base/units.h"
 #include "allocator/core/arena.h"
-#include "allocator/core/desks.h"
 #include "allocator/core/ledger.h"
 #include "allocator/core/pending_frees.h"
+#include "allocator/core/thread_caches.h"
 #include "allocator/policy/block.h"
 #include "allocator/policy/heap.h"
 
@@ -52,19 +52,20 @@ enum class HandOutAs : std::uint8_t { kPointer, kAddress };
 
 class FastPath {
  public:
-  // The ledger outlives this. Of its heap, a lane belongs to the lock of its arena's desk, the rest to the section.
+  // The ledger outlives this. Of its heap, a lane belongs to the lock of its arena's thread cache, the rest to the
+  // section.
   explicit FastPath(Ledger& ledger);
   FastPath(const FastPath&) = delete;
   FastPath& operator=(const FastPath&) = delete;
 
-  Desks& desks() { return desks_; }
+  ThreadCaches& caches() { return thread_caches_; }
 
   // Only while no free waits for events.
   template <HandOutAs as>
   policy::Block* TryAllocate(std::uint64_t bytes, Stream stream, PoolId pool);
   bool TryFree(policy::Block* block);
   bool TryFreeAddress(std::uint64_t address);
-  // False where the block does not lie on this thread's desk.
+  // False where the block does not lie on this thread's thread cache.
   bool TryRecordStreamOfAddress(std::uint64_t address, Stream stream);
   // The stream uses the block too, which is live and of another stream.
   bool TryRecordStream(policy::Block* block, Stream stream);
@@ -97,32 +98,32 @@ class FastPath {
   template <auto act, typename... Arguments>
   auto ServeFromCache(Arguments... arguments);
   template <auto act, typename Served, typename... Arguments>
-  Served ServeElsewhere(Desk& first, DeskOfAllocator& place, Arguments... arguments);
-  // What is served, on the desk that is locked.
+  Served ServeElsewhere(ThreadCache& first, ThreadCacheOfAllocator& place, Arguments... arguments);
+  // What is served, on the thread cache that is locked.
   template <bool is_named>
-  policy::Block* AllocateAt(Desk& desk, Arena*& arena, std::uint64_t bytes, const ArenaKey& key);
-  bool FreeAt(Desk& desk, Arena*& arena, policy::Block* block);
-  bool FreeAddressAt(Desk& desk, Arena*& arena, std::uint64_t address);
-  bool RecordStreamAt(Desk& desk, Arena*& arena, policy::Block* block, Stream stream);
-  bool RecordStreamOfAddressAt(Desk& desk, Arena*& arena, std::uint64_t address, Stream stream);
+  policy::Block* AllocateAt(ThreadCache& cache, Arena*& arena, std::uint64_t bytes, const ArenaKey& key);
+  bool FreeAt(ThreadCache& cache, Arena*& arena, policy::Block* block);
+  bool FreeAddressAt(ThreadCache& cache, Arena*& arena, std::uint64_t address);
+  bool RecordStreamAt(ThreadCache& cache, Arena*& arena, policy::Block* block, Stream stream);
+  bool RecordStreamOfAddressAt(ThreadCache& cache, Arena*& arena, std::uint64_t address, Stream stream);
   template <bool is_named>
   policy::Block* TryAllocateIn(Arena& arena, std::uint64_t bytes, std::uint64_t rounded_bytes);
-  policy::Block* TakeBack(Desk& desk, std::uint64_t bytes);
-  bool TryPutOff(Desk& desk, policy::Block* block, bool is_named, std::size_t slot);
-  bool TryFreeLocked(Desk& desk, policy::Block* block);
+  policy::Block* TakeBack(ThreadCache& cache, std::uint64_t bytes);
+  bool TryPutOff(ThreadCache& cache, policy::Block* block, bool is_named, std::size_t slot);
+  bool TryFreeLocked(ThreadCache& cache, policy::Block* block);
   static bool AddRecordedStream(Arena& arena, policy::Block* block, Stream stream);
   static Arena* ArenaOf(const policy::Block& block) { return static_cast<Arena*>(block.segment->lane->owner); }
   // Where a block of this address would be named; nullptr where there is no segment.
-  Desk* DeskOfAddress(std::uint64_t address) const;
+  ThreadCache* ThreadCacheOfAddress(std::uint64_t address) const;
   // With the addresses of its blocks.
-  void MoveArena(const ArenaKey& key, Desk& to);
-  static void MovePointers(const Arena& arena, Desk& to);
+  void MoveArena(const ArenaKey& key, ThreadCache& to);
+  static void MovePointers(const Arena& arena, ThreadCache& to);
 
   policy::Heap& heap_;
-  const bool can_put_off_;  // a second allocation from the same state gets the same (desks.h)
+  const bool can_put_off_;  // a second allocation from the same state gets the same (thread caches.h)
   ArenaTable arenas_;
   PageDirectory pages_;
-  Desks desks_;
+  ThreadCaches thread_caches_;
 };
 
 }  // namespace ashlar::core

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
-#include "allocator/core/desks.h"
 #include "allocator/core/fast_path.h"
+#include "allocator/core/thread_caches.h"
 
 namespace ashlar::core {
 namespace {
@@ -40,16 +40,16 @@ void StopAtGoneAllocator() {
 FastPath::FastPath(Ledger& ledger)
     : heap_(ledger.heap()),
       can_put_off_(ledger.options().free_order != policy::FreeOrder::kPerBlockCounter),
-      desks_(ledger) {}
+      thread_caches_(ledger) {}
 
 void FastPath::Enter(policy::Block* block, Stream requester, HandOutAs as) {
   policy::Lane& lane = *block->segment->lane;
   Bind(lane);
   Arena& arena = *ArenaOf(*block);
-  arena.desk->recent_uses = kRecentSections;
+  arena.cache->recent_uses = kRecentSections;
   if (lane.stream != requester) AddRecordedStream(arena, block, requester);  // borrowed
   if (as != HandOutAs::kAddress) return;
-  arena.desk->pointers.Insert(block);
+  arena.cache->pointers.Insert(block);
   // The cache will serve what came with the block and is left.
   const bool has_rest = block->next != nullptr && block->next->state == policy::BlockState::kFree;
   const std::uint64_t end = has_rest ? block->next->End() : block->End();
@@ -59,7 +59,7 @@ void FastPath::Enter(policy::Block* block, Stream requester, HandOutAs as) {
 
 StreamList FastPath::Leave(policy::Block* block) {
   Arena& arena = *ArenaOf(*block);
-  arena.desk->recent_uses = kRecentSections;
+  arena.cache->recent_uses = kRecentSections;
   if (!block->has_recorded_streams) return {};
   const auto recorded = arena.recorded_streams->find(block);
   StreamList streams = std::move(recorded->second);
@@ -69,26 +69,26 @@ StreamList FastPath::Leave(policy::Block* block) {
 }
 
 // The segments know what the directory only remembers.
-Desk* FastPath::DeskOfAddress(std::uint64_t address) const {
+ThreadCache* FastPath::ThreadCacheOfAddress(std::uint64_t address) const {
   const auto segment = heap_.segments().upper_bound(address);
   if (segment == heap_.segments().begin()) return nullptr;
   const auto* arena = static_cast<const Arena*>(std::prev(segment)->second->lane->owner);
-  return arena == nullptr ? nullptr : arena->desk;
+  return arena == nullptr ? nullptr : arena->cache;
 }
 
 policy::Block* FastPath::TakeByAddress(std::uint64_t address) {
-  Desk* const desk = DeskOfAddress(address);
-  return desk == nullptr ? nullptr : desk->pointers.Take(address);
+  ThreadCache* const cache = ThreadCacheOfAddress(address);
+  return cache == nullptr ? nullptr : cache->pointers.Take(address);
 }
 
 policy::Block* FastPath::FindByAddress(std::uint64_t address) const {
-  const Desk* const desk = DeskOfAddress(address);
-  return desk == nullptr ? nullptr : desk->pointers.Find(address).block;
+  const ThreadCache* const cache = ThreadCacheOfAddress(address);
+  return cache == nullptr ? nullptr : cache->pointers.Find(address).block;
 }
 
 void FastPath::Bind(policy::Lane& lane) {
   if (lane.owner != nullptr) return;
-  Arena& arena = arenas_.FindOrAdd({lane.pool->id, lane.stream}, desks_.OfSection(), this);
+  Arena& arena = arenas_.FindOrAdd({lane.pool->id, lane.stream}, thread_caches_.OfSection(), this);
   (lane.is_planned ? arena.PlannedOf(lane.pool->is_small) : arena.LaneOf(lane.pool->is_small)) = &lane;
   lane.owner = &arena;
 }
@@ -111,18 +111,18 @@ void FastPath::Forget(policy::Lane& lane, const policy::AddressRange& range) {
   if (arena->IsEmpty()) arenas_.Erase(*arena);
 }
 
-void FastPath::MoveArena(const ArenaKey& key, Desk& to) {
-  const ExclusiveSection section(desks_);
+void FastPath::MoveArena(const ArenaKey& key, ThreadCache& to) {
+  const ExclusiveSection section(thread_caches_);
   Arena* arena = arenas_.Find(key);
-  if (arena == nullptr || arena->desk == &to) return;
+  if (arena == nullptr || arena->cache == &to) return;
   MovePointers(*arena, to);
   arena->visits.Moved();
-  arena->desk = &to;
+  arena->cache = &to;
   to.recent_uses = kRecentSections;  // so that it gets room
 }
 
-void FastPath::MovePointers(const Arena& arena, Desk& to) {
-  PointerMap& from = arena.desk->pointers;
+void FastPath::MovePointers(const Arena& arena, ThreadCache& to) {
+  PointerMap& from = arena.cache->pointers;
   std::vector<policy::Block*> named;
   from.ForEach([&](policy::Block* block) {
     if (ArenaOf(*block) == &arena) named.push_back(block);

@@ -1,12 +1,12 @@
 #include "allocator/core/inspect.h"
 
-#include "allocator/core/desks.h"
 #include "allocator/core/state.h"
+#include "allocator/core/thread_caches.h"
 
 namespace ashlar::core {
 
 void Inspection::WhileStill(absl::FunctionRef<void()> look) const {
-  const ExclusiveSection section(allocator_.desks());
+  const ExclusiveSection section(allocator_.caches());
   look();
 }
 
@@ -30,23 +30,23 @@ std::optional<std::uint64_t> Inspection::LimitNow() const { return allocator_.li
 
 bool Inspection::HasAgesNow() const { return HasAges(allocator_.ledger_.heap()); }
 
-std::uint64_t Inspection::TurnNow() const { return allocator_.desks().turn(); }
+std::uint64_t Inspection::TurnNow() const { return allocator_.caches().turn(); }
 
 trace::Snapshot Inspection::HeadNow(int device) const {
   return RecordedHeadOf(allocator_.options(), allocator_.limits_, device);
 }
 
 const policy::Heap& Inspection::heap() const {
-  allocator_.desks().Settle();
+  allocator_.caches().Settle();
   return allocator_.ledger_.heap();
 }
 
 Inspection::PathCosts Inspection::path_costs() const {
-  const ExclusiveSection section(allocator_.desks());
-  section.StopDesks();  // a thread that has not yet seen that the allocator is serial counts its lock
+  const ExclusiveSection section(allocator_.caches());
+  section.StopThreadCaches();  // a thread that has not yet seen that the allocator is serial counts its lock
   const policy::LaneCosts lanes = allocator_.ledger_.heap().Costs();
-  return {.sections = allocator_.desks().section_count(),
-          .desk_locks = allocator_.desks().LockCount(),
+  return {.sections = allocator_.caches().section_count(),
+          .thread_cache_locks = allocator_.caches().LockCount(),
           .arenas = allocator_.fast_path_.arena_count(),
           .index_probes = lanes.probes,
           .cuts = lanes.cuts,
@@ -57,65 +57,65 @@ Inspection::PathCosts Inspection::path_costs() const {
 std::vector<policy::Block*> Reconstruction::RestoreSegment(const policy::Request& lane_of, bool is_small,
                                                            bool is_expandable, std::uint64_t address,
                                                            const std::vector<policy::Heap::KnownBlock>& blocks) {
-  const ExclusiveSection section(allocator_.desks());
+  const ExclusiveSection section(allocator_.caches());
   std::vector<policy::Block*> restored = allocator_.ledger_.Restore(lane_of, is_small, is_expandable, address, blocks);
   allocator_.fast_path_.Bind(*restored.front()->segment->lane);
   return restored;
 }
 
 absl::StatusOr<Block*> Reconstruction::AllocateMissed(std::uint64_t bytes, Stream stream, PoolId pool) {
-  const ExclusiveSection section(allocator_.desks());
-  const policy::Plan plan = allocator_.ladder_.SkipSearch({bytes, stream, pool});
-  return allocator_.Serve(section, plan, HandOutAs::kPointer);
+  const ExclusiveSection section(allocator_.caches());
+  const policy::Decision decision = allocator_.ladder_.SkipSearch({bytes, stream, pool});
+  return allocator_.Serve(section, decision, HandOutAs::kPointer);
 }
 
 absl::StatusOr<Block*> Reconstruction::AllocateDirected(std::uint64_t bytes, Stream stream, PoolId pool,
                                                         const Direction& direction, bool is_missed) {
-  const ExclusiveSection section(allocator_.desks());
+  const ExclusiveSection section(allocator_.caches());
   policy::Request request{bytes, stream, pool};
   if (absl::Status status = allocator_.BeginRequest(section, request); !status.ok()) return status;
   Ladder& ladder = allocator_.ladder_;
   ladder.follower().Direct(direction);
-  const policy::Plan plan = is_missed ? ladder.SkipSearch(request) : ladder.Search(request);
-  absl::StatusOr<Block*> block = allocator_.Serve(section, plan, HandOutAs::kPointer);
+  const policy::Decision decision = is_missed ? ladder.SkipSearch(request) : ladder.Search(request);
+  absl::StatusOr<Block*> block = allocator_.Serve(section, decision, HandOutAs::kPointer);
   ladder.follower().End();
   return block;
 }
 
 Block* Reconstruction::AllocateAt(const policy::AddressRange& range) {
-  const ExclusiveSection section(allocator_.desks());
+  const ExclusiveSection section(allocator_.caches());
   Ledger& ledger = allocator_.ledger_;
   const auto at = ledger.heap().segments().upper_bound(range.address);
   if (at == ledger.heap().segments().begin()) return nullptr;
   const policy::Segment& segment = *std::prev(at)->second;
   policy::Block* block = policy::Heap::FindFreeAt(segment, nullptr, range);
   if (block == nullptr) return nullptr;
-  policy::Plan plan{.request_bytes = range.size_bytes, .rounded_bytes = range.size_bytes};
-  plan.stream = segment.lane->stream;
-  plan.pool = segment.lane->pool;
-  plan.pair = segment.lane->pool->pair;
-  plan.block = block;
-  plan.place_at = range.address;
+  policy::Decision decision{.request_bytes = range.size_bytes, .rounded_bytes = range.size_bytes};
+  decision.stream = segment.lane->stream;
+  decision.pool = segment.lane->pool;
+  decision.pair = segment.lane->pool->pair;
+  decision.block = block;
+  decision.place_at = range.address;
   policy::Heap::TakeFree(block);
-  block = ledger.Place(plan, block);
-  allocator_.fast_path_.Enter(block, plan.stream, HandOutAs::kPointer);
-  ledger.HandOut(*block, plan);
+  block = ledger.Place(decision, block);
+  allocator_.fast_path_.Enter(block, decision.stream, HandOutAs::kPointer);
+  ledger.HandOut(*block, decision);
   return block;
 }
 
 void Reconstruction::CountSearch() {
-  const ExclusiveSection section(allocator_.desks());
+  const ExclusiveSection section(allocator_.caches());
   policy::Heap& heap = allocator_.ledger_.heap();
-  heap.Tick(heap.MakePlan({.bytes = policy::kSmallMaxBytes + 1, .stream = {}, .pool = {}}));
+  heap.Tick(heap.Decide({.bytes = policy::kSmallMaxBytes + 1, .stream = {}, .pool = {}}));
 }
 
 void Reconstruction::PollNewsOf(device::SimDevice& device) {
-  const ExclusiveSection section(allocator_.desks());
+  const ExclusiveSection section(allocator_.caches());
   allocator_.ladder_.PollNewsOf(device);
 }
 
 void Reconstruction::RestoreOwed(const trace::fact::WaitsOwed& owed) {
-  const ExclusiveSection section(allocator_.desks());
+  const ExclusiveSection section(allocator_.caches());
   allocator_.ladder_.RestoreOwed(owed);
 }
 

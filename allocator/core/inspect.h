@@ -42,23 +42,23 @@ class Inspection {
       const;  // routes, users and traits, as the facts that lead there; what borrowing owes
   std::optional<std::uint64_t> LimitNow() const;
   bool HasAgesNow() const;        // HasAges of state.h
-  std::uint64_t TurnNow() const;  // Desks::turn
+  std::uint64_t TurnNow() const;  // ThreadCaches::turn
   // What a recording of it says before its first event (state.h).
   trace::Snapshot HeadNow(int device) const;
 
   // Only while no other thread uses the allocator. Good until the next call of the allocator: a free may be put off
-  // then (desks.h).
+  // then (thread caches.h).
   const policy::Heap& heap() const;
 
   // What was done so far, as counts that are the same on every machine; a call of this counts too.
   struct PathCosts {
-    std::uint64_t sections = 0;       // times everything stood still
-    std::uint64_t desk_locks = 0;     // those that the sections took included
-    std::uint64_t arenas = 0;         // (pool, stream) pairs that hold segments now
-    std::uint64_t index_probes = 0;   // bins of free sets looked at, and lists behind them
-    std::uint64_t cuts = 0;           // blocks cut in two
-    std::uint64_t joins = 0;          // blocks that became part of a neighbour
-    std::uint64_t queues_polled = 0;  // streams whose pending frees were asked for, each time
+    std::uint64_t sections = 0;            // times everything stood still
+    std::uint64_t thread_cache_locks = 0;  // those that the sections took included
+    std::uint64_t arenas = 0;              // (pool, stream) pairs that hold segments now
+    std::uint64_t index_probes = 0;        // bins of free sets looked at, and lists behind them
+    std::uint64_t cuts = 0;                // blocks cut in two
+    std::uint64_t joins = 0;               // blocks that became part of a neighbour
+    std::uint64_t queues_polled = 0;       // streams whose pending frees were asked for, each time
   };
   PathCosts path_costs() const;
 

@@ -1,12 +1,12 @@
-// A desk's journal: the records of the events that it serves on its own (fast_path.h), as bytes, until the recorder
-// collects them while everything stands still. So recording threads share nothing. What an event's time, stack and pool
-// are is found here as the recorder finds it, and the order of the journals among themselves follows from the turns
-// (trace/codec_format.h).
+// A thread cache's journal: the records of the events that it serves on its own (fast_path.h), as bytes, until the
+// recorder collects them while everything stands still. So recording threads share nothing. What an event's time, stack
+// and pool are is found here as the recorder finds it, and the order of the journals among themselves follows from the
+// turns (trace/codec_format.h).
 //
 //   if (!journal.CanTake()) return nullptr;      // nothing was done: the exclusive section serves, and collects
 //   journal.AddAllocation(block, lane, turn);    // 2 to 6 bytes; takes no memory
 //
-// Thread rule: the lock of its desk, or the exclusive section.
+// Thread rule: the lock of its thread cache, or the exclusive section.
 #ifndef ASHLAR_ALLOCATOR_CORE_JOURNAL_H_
 #define ASHLAR_ALLOCATOR_CORE_JOURNAL_H_
 
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "allocator/core/seat.h"
+#include "allocator/core/thread_slot.h"
 #include "allocator/policy/heap.h"
 #include "allocator/trace/codec_format.h"
 #include "allocator/trace/event.h"
@@ -48,8 +48,8 @@ class RecordingClock {
 };
 
 // Where blocks were allocated: the stack of the block that was placed at an address last, for the addresses used last.
-// Any number of threads write at once, each under its desk's lock; who reads stands still or takes what is whole: a
-// place that two writers mixed is none.
+// Any number of threads write at once, each under its thread cache's lock; who reads stands still or takes what is
+// whole: a place that two writers mixed is none.
 //
 //   PlaceTable places;
 //   places.Keep(address, stack);           // nothing until places.Use()
@@ -162,12 +162,12 @@ class Journal : private trace::codec::RecordWriter {
   bool keeps_ = false;
 };
 
-// Who gives desks their journals, and is asked before a request that needs the exclusive section.
+// Who gives thread caches their journals, and is asked before a request that needs the exclusive section.
 class JournalKeeper {
  public:
   virtual ~JournalKeeper() = default;
-  // The desk's, by its number from 0 on: always the same. Not called by two threads at once.
-  virtual Journal* JournalOf(std::size_t desk) = 0;
+  // The thread cache's, by its number from 0 on: always the same. Not called by two threads at once.
+  virtual Journal* JournalOf(std::size_t cache) = 0;
   // Everything stands still and no decision is under way.
   virtual void OnStill() = 0;
 };

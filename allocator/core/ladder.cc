@@ -12,40 +12,40 @@ Ladder::Ladder(Ledger& ledger, device::Device& device, PendingFrees& pending, co
       growth_(ledger, device, limits, errors_),
       release_(ledger, device, errors_) {}
 
-policy::Plan Ladder::Search(const policy::Request& request) {
+policy::Decision Ladder::Search(const policy::Request& request) {
   ledger_.heap().Pair(request.pool);
-  const policy::Plan plan = ledger_.heap().MakePlan(request);
-  if (limits_.CollectGarbage()) ledger_.heap().Tick(plan);
-  return Steered(plan);
+  const policy::Decision decision = ledger_.heap().Decide(request);
+  if (limits_.CollectGarbage()) ledger_.heap().Tick(decision);
+  return Steered(decision);
 }
 
-policy::Plan Ladder::SkipSearch(const policy::Request& request) {
-  policy::Plan plan = ledger_.heap().SizesOf(request);
-  plan.pair = &ledger_.heap().Pair(request.pool);
-  plan.pool = policy::IsSmall(plan.rounded_bytes) ? &plan.pair->small : &plan.pair->large;
-  policy::Plan steered = Steered(plan);
-  return steered.is_arena ? steered : plan;
+policy::Decision Ladder::SkipSearch(const policy::Request& request) {
+  policy::Decision decision = ledger_.heap().SizesOf(request);
+  decision.pair = &ledger_.heap().Pair(request.pool);
+  decision.pool = policy::IsSmall(decision.rounded_bytes) ? &decision.pair->small : &decision.pair->large;
+  policy::Decision steered = Steered(decision);
+  return steered.is_planned_segment ? steered : decision;
 }
 
-policy::Plan Ladder::Steered(policy::Plan plan) {
-  follower_.Steer(ledger_.heap(), plan);
-  return plan;
+policy::Decision Ladder::Steered(policy::Decision decision) {
+  follower_.Steer(ledger_.heap(), decision);
+  return decision;
 }
 
 bool Ladder::HasRoom(std::uint64_t bytes) const {
   return bytes <= limits_.SpareBytes(ledger_.heap().reserved_bytes()) && bytes <= device_.GetMemoryInfo().free_bytes;
 }
 
-Ladder::ArenaAnswer Ladder::ObtainArena(const policy::Plan& plan) {
-  ArenaAnswer answer{.lacking_bytes = follower_.WantedBytes(ledger_.heap())};
+Ladder::PlannedSegmentAnswer Ladder::ObtainPlannedSegment(const policy::Decision& decision) {
+  PlannedSegmentAnswer answer{.lacking_bytes = follower_.WantedBytes(ledger_.heap())};
   if (answer.lacking_bytes == 0 || HasRoom(answer.lacking_bytes)) {
-    answer.lacking_bytes = plan.segment_bytes;
-    ledger_.Note(trace::fact::ArenaAsked{plan.segment_bytes, plan.pool->is_small});
-    const Growth grown = growth_.Grow(plan);
+    answer.lacking_bytes = decision.segment_bytes;
+    ledger_.Note(trace::fact::PlannedSegmentAsked{decision.segment_bytes, decision.pool->is_small});
+    const Growth grown = growth_.Grow(decision);
     if (grown.block != nullptr) {
       answer.arena = grown.block->segment->lane;
       policy::Heap::OfferFree(grown.block);
-      follower_.NoteArena(grown.block->address);
+      follower_.NoteSegment(grown.block->address);
     } else {
       errors_.Note(grown.error);
       follower_.NoteRefusal();
@@ -53,54 +53,54 @@ Ladder::ArenaAnswer Ladder::ObtainArena(const policy::Plan& plan) {
   } else {
     follower_.GiveUp();
   }
-  answer.plan = Steered(ledger_.heap().MakePlan({plan.request_bytes, plan.stream, plan.pool->id}));
+  answer.decision = Steered(ledger_.heap().Decide({decision.request_bytes, decision.stream, decision.pool->id}));
   return answer;
 }
 
-Growth Ladder::Serve(const policy::Plan& plan) {
-  Growth served{.block = plan.block};
-  if (plan.block != nullptr) {
-    policy::Heap::TakeFree(plan.block);
+Growth Ladder::Serve(const policy::Decision& decision) {
+  Growth served{.block = decision.block};
+  if (decision.block != nullptr) {
+    policy::Heap::TakeFree(decision.block);
   } else {
-    served = Climb(plan);
+    served = Climb(decision);
   }
   if (served.block == nullptr) return served;
-  served.block = ledger_.Place(plan, served.block);
-  if (plan.place_at != 0) follower_.NotePlaced(served.block);
+  served.block = ledger_.Place(decision, served.block);
+  if (decision.place_at != 0) follower_.NotePlaced(served.block);
   return served;
 }
 
-Growth Ladder::Climb(const policy::Plan& plan) {
+Growth Ladder::Climb(const policy::Decision& decision) {
   if (limits_.CollectGarbage() && !pools_.IsCapturing()) {
     const std::uint64_t garbage_bytes = limits_.GarbageBytes(ledger_.heap().reserved_bytes());
     if (garbage_bytes > 0) release_.Garbage(garbage_bytes);
   }
-  Growth grown = growth_.Grow(plan);
+  Growth grown = growth_.Grow(decision);
   if (grown.refusal != Refusal::kOutOfMemory) return grown;
-  policy::Block* block = SearchOverflow(plan);
-  if (block == nullptr) block = Borrow(plan);
+  policy::Block* block = SearchOverflow(decision);
+  if (block == nullptr) block = Borrow(decision);
   if (block != nullptr) return {.block = block};
   if (pools_.IsCapturing()) return grown;
-  return ledger_.options().policy == policy::Policy::kAshlar ? GrowAfterRepair(plan) : GrowAfterReleasing(plan);
+  return ledger_.options().policy == policy::Policy::kAshlar ? GrowAfterRepair(decision) : GrowAfterReleasing(decision);
 }
 
-Growth Ladder::GrowAfterReleasing(const policy::Plan& plan) {
+Growth Ladder::GrowAfterReleasing(const policy::Decision& decision) {
   bool is_rejected = false;
-  if (release_.Oversize(plan)) {
-    Growth grown = growth_.Grow(plan);
+  if (release_.Oversize(decision)) {
+    Growth grown = growth_.Grow(decision);
     if (grown.block != nullptr || grown.refusal == Refusal::kDeviceError) return grown;
     is_rejected = grown.refusal == Refusal::kRejected;
   }
-  if (ledger_.options().sync_just_enough) return GrowAfterFewWaits(plan);
+  if (ledger_.options().sync_just_enough) return GrowAfterFewWaits(decision);
   absl::Status released = Synchronize();
   if (ledger_.options().search_after_sync) {
-    if (policy::Block* found = SearchAgain(plan); found != nullptr) {
+    if (policy::Block* found = SearchAgain(decision); found != nullptr) {
       return AfterFailedRelease({.block = found}, released);
     }
   }
-  released.Update(release_.Everything(plan.pair));
+  released.Update(release_.Everything(decision.pair));
   ledger_.CountRetry();
-  Growth grown = growth_.Grow(plan);
+  Growth grown = growth_.Grow(decision);
   if (is_rejected && released.ok() && grown.refusal == Refusal::kOutOfMemory) grown.refusal = Refusal::kRejected;
   return AfterFailedRelease(grown, released);
 }
@@ -114,11 +114,11 @@ Growth Ladder::AfterFailedRelease(const Growth& grown, const absl::Status& relea
   return grown;
 }
 
-policy::Block* Ladder::SearchOverflow(const policy::Plan& plan) {
-  if (!plan.pool->id.IsDefault()) return nullptr;
+policy::Block* Ladder::SearchOverflow(const policy::Decision& decision) {
+  if (!decision.pool->id.IsDefault()) return nullptr;
   for (const auto& [id, pair] : ledger_.heap().private_pairs()) {
     if (!pair->use_on_oom) continue;
-    policy::Block* block = ledger_.heap().FindInOverflow(plan, *pair);
+    policy::Block* block = ledger_.heap().FindInOverflow(decision, *pair);
     if (block == nullptr) continue;
     policy::Heap::TakeFree(block);
     return block;
@@ -158,13 +158,13 @@ absl::Status Ladder::EmptyPool(PoolId pool) {
 
 // A free block of another stream, which the request's stream waits for on the device. It stays a block of that stream:
 // when it is freed, it waits for the borrower's, as if that had been recorded.
-policy::Block* Ladder::Borrow(const policy::Plan& plan) {
+policy::Block* Ladder::Borrow(const policy::Decision& decision) {
   const policy::Options& options = ledger_.options();
   if (!options.borrow_across_streams || pools_.IsCapturing()) return nullptr;
   if (!owed_.MayWait(Served(), options.borrow_most_waits)) return nullptr;
-  policy::Block* block = ledger_.heap().FindInOtherLane(plan);
+  policy::Block* block = ledger_.heap().FindInOtherLane(decision);
   if (block == nullptr) return nullptr;
-  if (absl::Status status = device_.MakeStreamWait(plan.stream, block->segment->lane->stream); !status.ok()) {
+  if (absl::Status status = device_.MakeStreamWait(decision.stream, block->segment->lane->stream); !status.ok()) {
     errors_.Note(status);
     return nullptr;
   }
@@ -175,34 +175,35 @@ policy::Block* Ladder::Borrow(const policy::Plan& plan) {
 }
 
 // After events were waited for.
-policy::Block* Ladder::SearchAgain(const policy::Plan& plan) {
-  policy::Block* block = ledger_.heap().MakePlan({plan.request_bytes, plan.stream, plan.pool->id}).block;
+policy::Block* Ladder::SearchAgain(const policy::Decision& decision) {
+  policy::Block* block = ledger_.heap().Decide({decision.request_bytes, decision.stream, decision.pool->id}).block;
   if (block != nullptr) {
     policy::Heap::TakeFree(block);
     return block;
   }
-  block = SearchOverflow(plan);
-  return block != nullptr ? block : Borrow(plan);
+  block = SearchOverflow(decision);
+  return block != nullptr ? block : Borrow(decision);
 }
 
 // Waits for one event after the other, and after each for no more than it takes: first for the blocks that make room in
 // the cache with the fewest events, then, oldest first, for those whose memory can be returned.
-Growth Ladder::GrowAfterFewWaits(const policy::Plan& plan) {
+Growth Ladder::GrowAfterFewWaits(const policy::Decision& decision) {
   absl::Status failed;
   bool may_return = true;
   const auto finish = [&](policy::Block* block) {
     const policy::Block* merged = ledger_.CompleteFree(block);
     may_return |= !merged->IsSplit() || merged->segment->is_expandable;
   };
-  for (const policy::Block* block : ledger_.heap().FewestPending(plan)) {
+  for (const policy::Block* block : ledger_.heap().FewestPending(decision)) {
     failed.Update(pending_.SynchronizeBlock(device_, block, finish));
   }
   for (;;) {
-    if (policy::Block* found = SearchAgain(plan); found != nullptr) return AfterFailedRelease({.block = found}, failed);
+    if (policy::Block* found = SearchAgain(decision); found != nullptr)
+      return AfterFailedRelease({.block = found}, failed);
     if (may_return) {
-      failed.Update(release_.Everything(plan.pair));
+      failed.Update(release_.Everything(decision.pair));
       ledger_.CountRetry();
-      const Growth grown = growth_.Grow(plan);
+      const Growth grown = growth_.Grow(decision);
       if (grown.refusal != Refusal::kOutOfMemory) return AfterFailedRelease(grown, failed);
     }
     if (pending_.size() == 0 || !failed.ok()) return AfterFailedRelease({.refusal = Refusal::kOutOfMemory}, failed);
@@ -214,29 +215,30 @@ Growth Ladder::GrowAfterFewWaits(const policy::Plan& plan) {
 // The rungs of Policy::kAshlar once the device has refused: whole free pages move to where the request needs them.
 
 // First as many as are missing beside what the device should have, then, where other programs hold that, all of them.
-Growth Ladder::GrowByRepair(const policy::Plan& plan) {
+Growth Ladder::GrowByRepair(const policy::Decision& decision) {
   Growth grown{.refusal = Refusal::kOutOfMemory};
   const std::uint64_t spare_bytes = limits_.SpareBytes(ledger_.heap().reserved_bytes());
   for (const std::uint64_t spare : {spare_bytes, std::uint64_t{0}}) {
-    if (grown.refusal != Refusal::kOutOfMemory || !release_.PagesFor(plan, spare)) continue;
+    if (grown.refusal != Refusal::kOutOfMemory || !release_.PagesFor(decision, spare)) continue;
     ledger_.CountRetry();
-    grown = growth_.Grow(plan);
+    grown = growth_.Grow(decision);
   }
   return grown;
 }
 
 // Repair, then repair with what waited for other streams, and at last with everything that the cache holds.
-Growth Ladder::GrowAfterRepair(const policy::Plan& plan) {
-  Growth grown = GrowByRepair(plan);
+Growth Ladder::GrowAfterRepair(const policy::Decision& decision) {
+  Growth grown = GrowByRepair(decision);
   if (grown.refusal != Refusal::kOutOfMemory) return grown;
-  if (ledger_.options().sync_just_enough) return GrowAfterFewWaits(plan);
+  if (ledger_.options().sync_just_enough) return GrowAfterFewWaits(decision);
   absl::Status released = Synchronize();
-  if (policy::Block* found = SearchAgain(plan); found != nullptr) return AfterFailedRelease({.block = found}, released);
-  grown = GrowByRepair(plan);
+  if (policy::Block* found = SearchAgain(decision); found != nullptr)
+    return AfterFailedRelease({.block = found}, released);
+  grown = GrowByRepair(decision);
   if (grown.refusal != Refusal::kOutOfMemory) return AfterFailedRelease(grown, released);
-  released.Update(release_.Everything(plan.pair));
+  released.Update(release_.Everything(decision.pair));
   ledger_.CountRetry();
-  return AfterFailedRelease(growth_.Grow(plan), released);
+  return AfterFailedRelease(growth_.Grow(decision), released);
 }
 
 }  // namespace ashlar::core

@@ -6,8 +6,8 @@
 // The rungs in brackets are beyond PyTorch: options (docs/library/settings.md), off unless asked for.
 //
 //   Ladder ladder(ledger, device, pending, limits, pools);
-//   policy::Plan plan = ladder.Search(request);
-//   Growth served = ladder.Serve(plan);      // the block that was found, or the first rung that gives one
+//   policy::Decision decision = ladder.Search(request);
+//   Growth served = ladder.Serve(decision);      // the block that was found, or the first rung that gives one
 //
 // It calls the device and books in the ledger; it knows no thread, no lock and no fast path. While a graph is being
 // captured it waits for nothing and returns nothing. Thread rule: not thread-safe; the allocator's exclusive section
@@ -87,19 +87,19 @@ class Ladder {
   PlanFollower& follower() { return follower_; }
 
   // What the request needs, and the free block that serves it. The request's pool is there afterwards.
-  policy::Plan Search(const policy::Request& request);
+  policy::Decision Search(const policy::Request& request);
   // The same for a request that was searched for before: no block, and nothing grows older.
-  policy::Plan SkipSearch(const policy::Request& request);
-  struct ArenaAnswer {
-    policy::Plan plan = {};           // of the request, with what the arena has, else as without a placement plan
+  policy::Decision SkipSearch(const policy::Request& request);
+  struct PlannedSegmentAnswer {
+    policy::Decision decision = {};   // of the request, with what the arena has, else as without a placement plan
     policy::Lane* arena = nullptr;    // the lane that has it; nullptr: there is none
     std::uint64_t lacking_bytes = 0;  // for which there is no room then
   };
-  // For a request that wants its arena first (Plan::is_arena). None is obtained without room for all that the placement
-  // plan has: half a plan may need more than none.
-  ArenaAnswer ObtainArena(const policy::Plan& plan);
+  // For a request that wants its planned segment first (Decision::is_planned_segment). None is obtained without room
+  // for all that the placement plan has: half a plan may need more than none.
+  PlannedSegmentAnswer ObtainPlannedSegment(const policy::Decision& decision);
   // Places the request in the plan's block, or climbs. The block placed, or why the last rung failed.
-  Growth Serve(const policy::Plan& plan);
+  Growth Serve(const policy::Decision& decision);
 
   // From now on only what this device, which `device` is or stands before, has news of is polled.
   void PollNewsOf(device::SimDevice& device) { simulated_ = &device; }
@@ -125,16 +125,16 @@ class Ladder {
   std::uint64_t searches() const { return release_.searches(); }
 
  private:
-  Growth Climb(const policy::Plan& plan);
-  Growth GrowAfterReleasing(const policy::Plan& plan);
-  Growth GrowAfterFewWaits(const policy::Plan& plan);
-  Growth GrowByRepair(const policy::Plan& plan);
-  Growth GrowAfterRepair(const policy::Plan& plan);
-  policy::Plan Steered(policy::Plan plan);
+  Growth Climb(const policy::Decision& decision);
+  Growth GrowAfterReleasing(const policy::Decision& decision);
+  Growth GrowAfterFewWaits(const policy::Decision& decision);
+  Growth GrowByRepair(const policy::Decision& decision);
+  Growth GrowAfterRepair(const policy::Decision& decision);
+  policy::Decision Steered(policy::Decision decision);
   bool HasRoom(std::uint64_t bytes) const;
-  policy::Block* SearchAgain(const policy::Plan& plan);
-  policy::Block* SearchOverflow(const policy::Plan& plan);
-  policy::Block* Borrow(const policy::Plan& plan);
+  policy::Block* SearchAgain(const policy::Decision& decision);
+  policy::Block* SearchOverflow(const policy::Decision& decision);
+  policy::Block* Borrow(const policy::Decision& decision);
   Growth AfterFailedRelease(const Growth& grown, const absl::Status& released);
   absl::Status Synchronize();
   // Requests so far.

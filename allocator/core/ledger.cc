@@ -37,12 +37,12 @@ policy::AddressRange RequestedRange(const policy::Block& block) { return {block.
 
 Ledger::Ledger(policy::Options options, OnGone on_gone) : heap_(std::move(options)), on_gone_(std::move(on_gone)) {}
 
-policy::Block* Ledger::AddSegment(const policy::Plan& plan, std::uint64_t address) {
-  policy::Block* block = heap_.AddSegment(plan, address, plan.segment_bytes);
+policy::Block* Ledger::AddSegment(const policy::Decision& decision, std::uint64_t address) {
+  policy::Block* block = heap_.AddSegment(decision, address, decision.segment_bytes);
   BookSegment(*block->segment, 1);
-  BookReserved(*plan.pool, Signed(plan.segment_bytes));
+  BookReserved(*decision.pool, Signed(decision.segment_bytes));
   ++stats_.num_device_alloc;
-  Emit(Action::kSegmentAlloc, {address, plan.segment_bytes}, *block->segment->lane);
+  Emit(Action::kSegmentAlloc, {address, decision.segment_bytes}, *block->segment->lane);
   return block;
 }
 
@@ -57,9 +57,9 @@ void Ledger::RemoveSegment(policy::Block* whole) {
   Forget(lane, range);
 }
 
-policy::Block* Ledger::AddReservation(const policy::Plan& plan, std::uint64_t address, std::uint64_t size_bytes,
+policy::Block* Ledger::AddReservation(const policy::Decision& decision, std::uint64_t address, std::uint64_t size_bytes,
                                       std::uint64_t page_bytes) {
-  policy::Block* block = heap_.AddReservation(plan, address, size_bytes, page_bytes);
+  policy::Block* block = heap_.AddReservation(decision, address, size_bytes, page_bytes);
   Note(trace::fact::AddressesReserved{address});
   return block;
 }
@@ -94,20 +94,20 @@ policy::Block* Ledger::MarkUnmapped(policy::Block* block, const policy::AddressR
   return unmapped;
 }
 
-policy::Block* Ledger::Place(const policy::Plan& plan, policy::Block* block) {
+policy::Block* Ledger::Place(const policy::Decision& decision, policy::Block* block) {
   const policy::Lane& lane = *block->segment->lane;
   const policy::SplitCounts before = lane.inactive_split;
-  policy::Block* placed = plan.place_at == 0 ? heap_.Place(plan, block) : heap_.PlaceAt(plan, block);
+  policy::Block* placed = decision.place_at == 0 ? heap_.Place(decision, block) : heap_.PlaceAt(decision, block);
   BookSplits(*lane.pool, lane.inactive_split.Minus(before));
   return placed;
 }
 
-void Ledger::HandOut(const policy::Block& block, const policy::Plan& plan) {
+void Ledger::HandOut(const policy::Block& block, const policy::Decision& decision) {
   const policy::Lane& lane = *block.segment->lane;
-  if (lane.stream != plan.stream || lane.pool != plan.pool) {
-    Note(trace::fact::AskedFor{plan.pool->id, plan.stream});
+  if (lane.stream != decision.stream || lane.pool != decision.pool) {
+    Note(trace::fact::AskedFor{decision.pool->id, decision.stream});
   }
-  if (plan.place_at != 0) Note(trace::fact::PlacedByPlan{});
+  if (decision.place_at != 0) Note(trace::fact::PlacedByPlan{});
   BookAllocated(block, 1);
   BookActive(block, 1);
   Emit(Action::kAlloc, RequestedRange(block), lane, block.size_bytes);
@@ -128,14 +128,14 @@ policy::Block* Ledger::CompleteFree(policy::Block* block) {
   return merged;
 }
 
-void Ledger::RecordOom(const policy::Plan& plan, std::uint64_t device_free_bytes) {
+void Ledger::RecordOom(const policy::Decision& decision, std::uint64_t device_free_bytes) {
   ++stats_.num_ooms;
   trace::Event event;
   event.action = Action::kOom;
   event.address = device_free_bytes;
-  event.size_bytes = plan.rounded_bytes;
-  event.stream = plan.stream;
-  event.pool = plan.pool->id;
+  event.size_bytes = decision.rounded_bytes;
+  event.stream = decision.stream;
+  event.pool = decision.pool->id;
   Emit(event, 0);
 }
 

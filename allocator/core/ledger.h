@@ -1,13 +1,12 @@
-// The ledger keeps the books of one allocator: the heap, the statistics over it, and the sink of its events. Each
+// The ledger keeps account of one allocator: the heap, the statistics over it, and the sink of its events. Each
 // transition of a block or a segment is one function here. The function changes the heap, books the statistics and
-// tells the sink, in that order. Nobody else books anything; requests that the cache serves are summed on desks
-// (desks.h) and arrive by Fold.
+// tells the sink, in that order. Nobody else books anything; requests that the cache serves are summed on thread caches
+// (thread caches.h) and arrive by Fold.
 //
 //   Ledger ledger(options, [](policy::Lane&, const policy::AddressRange&) {});
-//   policy::Plan plan = ledger.heap().MakePlan({.bytes = 300, .stream = s});
-//   policy::Block* block = ledger.Place(plan, ledger.AddSegment(plan, *device.AllocateSegment(plan.segment_bytes)));
-//   ledger.HandOut(*block, plan);
-//   ledger.BeginFree(*block);
+//   policy::Decision decision = ledger.heap().Decide({.bytes = 300, .stream = s});
+//   policy::Block* block = ledger.Place(decision, ledger.AddSegment(decision,
+//   *device.AllocateSegment(decision.segment_bytes))); ledger.HandOut(*block, decision); ledger.BeginFree(*block);
 //   ledger.CompleteFree(block);
 //
 // The device is asked first, by the caller: a transition that is booked cannot fail. Sizes are bytes. Thread rule: not
@@ -42,9 +41,9 @@ class Ledger {
   void ResetPeaks() { stats_.ResetPeaks(); }
 
   // --- segments: the device has given, mapped, unmapped or taken them ---
-  policy::Block* AddSegment(const policy::Plan& plan, std::uint64_t address);
+  policy::Block* AddSegment(const policy::Decision& decision, std::uint64_t address);
   void RemoveSegment(policy::Block* whole);
-  policy::Block* AddReservation(const policy::Plan& plan, std::uint64_t address, std::uint64_t size_bytes,
+  policy::Block* AddReservation(const policy::Decision& decision, std::uint64_t address, std::uint64_t size_bytes,
                                 std::uint64_t page_bytes);
   void RemoveReservation(policy::Block* unmapped);
   policy::Block* MarkMapped(policy::Block* unmapped, std::uint64_t size_bytes, std::uint64_t page_bytes);
@@ -52,9 +51,9 @@ class Ledger {
 
   // --- blocks ---
   // Places the request in a block that is in no free set, at plan.place_at where there is one.
-  policy::Block* Place(const policy::Plan& plan, policy::Block* block);
+  policy::Block* Place(const policy::Decision& decision, policy::Block* block);
   // The block goes to the caller.
-  void HandOut(const policy::Block& block, const policy::Plan& plan);
+  void HandOut(const policy::Block& block, const policy::Decision& decision);
   // The caller is done with the block, which is in use until CompleteFree.
   void BeginFree(const policy::Block& block);
   // The free block that it is part of from now on.
@@ -69,7 +68,7 @@ class Ledger {
     Note(trace::fact::StreamWaited{owed});
   }
   void CountRejection() { ++stats_.num_oom_rejections; }
-  void RecordOom(const policy::Plan& plan, std::uint64_t device_free_bytes);
+  void RecordOom(const policy::Decision& decision, std::uint64_t device_free_bytes);
   // From now on; only what policy::ChangedSettings allows. Counts again what is oversize.
   void SetOptions(policy::Options options);
   // What lay between two decisions (trace/fact.h).

@@ -75,26 +75,26 @@ void PlanFollower::End() {
   directed_.reset();
 }
 
-bool PlanFollower::HasArena(const policy::Heap& heap, const Follower& follower) {
-  const auto at = heap.segments().find(follower.arena);
-  return follower.arena != 0 && at != heap.segments().end() && at->second->size_bytes == follower.plan->arena_bytes;
+bool PlanFollower::HasSegment(const policy::Heap& heap, const Follower& follower) {
+  const auto at = heap.segments().find(follower.segment);
+  return follower.segment != 0 && at != heap.segments().end() && at->second->size_bytes == follower.plan->segment_bytes;
 }
 
 std::uint64_t PlanFollower::WantedBytes(const policy::Heap& heap) const {
   if (directed_.has_value()) return 0;
   std::uint64_t bytes = 0;
-  for (const policy::LanePlan& lane : plan_->lanes) bytes += lane.arena_bytes;
+  for (const policy::LanePlan& lane : plan_->lanes) bytes += lane.segment_bytes;
   for (const auto& [key, follower] : followers_) {
-    if (follower.has_given_up || HasArena(heap, follower)) bytes -= follower.plan->arena_bytes;
+    if (follower.has_given_up || HasSegment(heap, follower)) bytes -= follower.plan->segment_bytes;
   }
   return bytes;
 }
 
 // Nothing where the device has it no more.
-const policy::Segment* PlanFollower::ArenaOf(const policy::Heap& heap, const policy::Plan& plan) {
-  if (!HasArena(heap, *now_)) return nullptr;
-  const policy::Segment* arena = heap.segments().find(now_->arena)->second.get();
-  return arena->lane->pool == plan.pool && arena->lane->stream == plan.stream ? arena : nullptr;
+const policy::Segment* PlanFollower::SegmentOf(const policy::Heap& heap, const policy::Decision& decision) {
+  if (!HasSegment(heap, *now_)) return nullptr;
+  const policy::Segment* segment = heap.segments().find(now_->segment)->second.get();
+  return segment->lane->pool == decision.pool && segment->lane->stream == decision.stream ? segment : nullptr;
 }
 
 // A record that is no block any more is not live, or is a block of another address.
@@ -110,61 +110,62 @@ policy::Block* PlanFollower::PlacedBelow(const policy::Segment& segment, std::ui
   return nullptr;
 }
 
-bool PlanFollower::TryAt(const policy::Segment& segment, std::uint64_t address, policy::Plan& plan) {
+bool PlanFollower::TryAt(const policy::Segment& segment, std::uint64_t address, policy::Decision& decision) {
   policy::Block* below = PlacedBelow(segment, address);
-  policy::Block* block = policy::Heap::FindFreeAt(segment, below, {address, plan.rounded_bytes});
+  policy::Block* block = policy::Heap::FindFreeAt(segment, below, {address, decision.rounded_bytes});
   if (block == nullptr) return false;
-  plan.block = block;
-  plan.place_at = address;
+  decision.block = block;
+  decision.place_at = address;
   return true;
 }
 
-void PlanFollower::SteerDirected(const policy::Heap& heap, policy::Plan& plan) {
-  if (directed_->arena_bytes != 0) {
-    plan.is_arena = true;
-    plan.segment_bytes = directed_->arena_bytes;
-    plan.block = nullptr;
+void PlanFollower::SteerDirected(const policy::Heap& heap, policy::Decision& decision) {
+  if (directed_->segment_bytes != 0) {
+    decision.is_planned_segment = true;
+    decision.segment_bytes = directed_->segment_bytes;
+    decision.block = nullptr;
     return;
   }
   if (directed_->address == 0) return;
   auto at = heap.segments().upper_bound(directed_->address);
   if (at == heap.segments().begin()) return;
   const policy::Segment& segment = *std::prev(at)->second;
-  const bool is_own = segment.lane->pool == plan.pool && segment.lane->stream == plan.stream && !segment.is_expandable;
-  if (is_own) TryAt(segment, directed_->address, plan);
+  const bool is_own =
+      segment.lane->pool == decision.pool && segment.lane->stream == decision.stream && !segment.is_expandable;
+  if (is_own) TryAt(segment, directed_->address, decision);
 }
 
-void PlanFollower::Steer(const policy::Heap& heap, policy::Plan& plan) {
-  if (directed_.has_value()) return SteerDirected(heap, plan);
-  if (now_ == nullptr || now_->has_given_up || plan.pair->no_split) return;
-  const policy::Segment* arena = ArenaOf(heap, plan);
-  if (arena == nullptr) {
-    if (has_given_up_ || plan.rounded_bytes > now_->plan->arena_bytes) {
+void PlanFollower::Steer(const policy::Heap& heap, policy::Decision& decision) {
+  if (directed_.has_value()) return SteerDirected(heap, decision);
+  if (now_ == nullptr || now_->has_given_up || decision.pair->no_split) return;
+  const policy::Segment* segment = SegmentOf(heap, decision);
+  if (segment == nullptr) {
+    if (has_given_up_ || decision.rounded_bytes > now_->plan->segment_bytes) {
       now_->has_given_up = true;
       return;
     }
-    plan.is_arena = true;
-    plan.segment_bytes = now_->plan->arena_bytes;
-    plan.block = nullptr;
+    decision.is_planned_segment = true;
+    decision.segment_bytes = now_->plan->segment_bytes;
+    decision.block = nullptr;
     return;
   }
   if (planned_ == nullptr) return;
   for (const std::uint64_t offset : planned_->offsets) {
-    if (TryAt(*arena, arena->address + offset, plan)) return;
+    if (TryAt(*segment, segment->address + offset, decision)) return;
   }
 }
 
-void PlanFollower::NoteArena(std::uint64_t address) {
+void PlanFollower::NoteSegment(std::uint64_t address) {
   if (directed_.has_value()) {
-    directed_->arena_bytes = 0;
+    directed_->segment_bytes = 0;
   } else {
-    now_->arena = address;
+    now_->segment = address;
   }
 }
 
 void PlanFollower::NoteRefusal() {
   if (directed_.has_value()) {
-    directed_->arena_bytes = 0;
+    directed_->segment_bytes = 0;
   } else {
     now_->has_given_up = true;
   }

@@ -303,7 +303,7 @@ trace::StackId Recorder::StackNow(const trace::Event& event) {
 
 trace::StackId Recorder::ScopeStack() {
   trace::StackId stack = trace::kNoStack;
-  const std::vector<std::string>& scopes = SeatOfThread()->scopes;
+  const std::vector<std::string>& scopes = SlotOfThread()->scopes;
   if (!scopes.empty()) {
     std::vector<trace::FrameId> frames;
     for (auto name = scopes.rbegin(); name != scopes.rend(); ++name) {
@@ -312,7 +312,7 @@ trace::StackId Recorder::ScopeStack() {
     stack = stacks_.InternStack(frames);
     encoder_.DefineStacks(stacks_);
   }
-  SeatOfThread()->scope_stacks.PlaceOf(share_.recorder) = {share_.recorder, stack};
+  SlotOfThread()->scope_stacks.PlaceOf(share_.recorder) = {share_.recorder, stack};
   return stack;
 }
 
@@ -342,9 +342,9 @@ constexpr std::int64_t kMostWaitUs = 1'000'000;  // of an event for the file, wh
 
 }  // namespace
 
-Journal* Recorder::JournalOf(std::size_t desk) {
-  while (journals_.size() <= desk) journals_.emplace_back();
-  std::unique_ptr<Journal>& journal = journals_[desk];
+Journal* Recorder::JournalOf(std::size_t cache) {
+  while (journals_.size() <= cache) journals_.emplace_back();
+  std::unique_ptr<Journal>& journal = journals_[cache];
   if (journal == nullptr) {
     journal = std::make_unique<Journal>(share_, std::max(options_.chunk_bytes / 2, kLeastJournalBytes));
     journal->SetKeeps(is_recording_);

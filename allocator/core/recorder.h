@@ -11,9 +11,9 @@
 // replays to the same decisions. A file holds the state it began in, a ring the state it ends in; both give every event
 // in between.
 //
-// Threads record at once, each desk in a journal of its own (journal.h), unless stack_of is set. A process that is
-// killed loses what was being filled: a chunk, and half of one for each thread that allocates; nothing before. When the
-// file cannot be written any more, memory runs out, or stack_of throws, the recording ends as it does there, and
+// Threads record at once, each thread cache in a journal of its own (journal.h), unless stack_of is set. A process that
+// is killed loses what was being filled: a chunk, and half of one for each thread that allocates; nothing before. When
+// the file cannot be written any more, memory runs out, or stack_of throws, the recording ends as it does there, and
 // status() says why; the allocator goes on. Nobody else writes the file meanwhile, and one that is there already is
 // refused (output_file.h). In a child that fork makes, a file's recorder has ended; a ring goes on.
 //
@@ -39,7 +39,7 @@
 #include "allocator/core/inspect.h"
 #include "allocator/core/journal.h"
 #include "allocator/core/output_file.h"
-#include "allocator/core/seat.h"
+#include "allocator/core/thread_slot.h"
 #include "allocator/trace/encoder.h"
 #include "allocator/trace/sink.h"
 #include "allocator/trace/stack_table.h"
@@ -118,14 +118,14 @@ class Recorder final : public trace::EventSink, private ScopeListener, private J
   void PutEnd();
   std::shared_ptr<const Standing> StandingNow() const;
   void OnScope(bool is_begin, absl::string_view name) override;
-  Journal* JournalOf(std::size_t desk) override;
+  Journal* JournalOf(std::size_t cache) override;
   void OnStill() override;
   // What the journals hold joins the chunk that ends.
   void Collect();
   void SetKeeping(bool keeps);
   void EndKeeping();
   std::int64_t LatestTime() const;
-  // What desks recorded so far comes before what is encoded next.
+  // What thread caches recorded so far comes before what is encoded next.
   void TakeTurn();
   void Take(trace::codec::ChunkKind kind, absl::string_view payload);
   RingContent Content();
@@ -155,7 +155,7 @@ class Recorder final : public trace::EventSink, private ScopeListener, private J
   int events_to_clock_ = 0;
   std::int64_t time_us_ = 0;
   trace::StackTable stacks_;
-  std::vector<std::unique_ptr<Journal>> journals_;  // by desk; nullptr: none so far
+  std::vector<std::unique_ptr<Journal>> journals_;  // by thread cache; nullptr: none so far
   std::uint64_t turn_ = 0;                          // that was encoded last
   std::unique_ptr<ChunkFile> file_;                 // nullptr: a ring
   // A ring's. What is handed over goes to `*target_`, definitions always to definitions_.

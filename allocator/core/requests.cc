@@ -1,4 +1,4 @@
-// The way of a request that the cache did not serve at once, and of a free that needs more than a desk.
+// The way of a request that the cache did not serve at once, and of a free that needs more than a thread cache.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,7 +18,7 @@ class CachingAllocator::CrossingTold {
  public:
   explicit CrossingTold(CachingAllocator& allocator) : allocator_(allocator) {}
   ~CrossingTold() {
-    const ExclusiveSection section(allocator_.desks());
+    const ExclusiveSection section(allocator_.caches());
     allocator_.limits_.soft().End();
   }
   CrossingTold(const CrossingTold&) = delete;
@@ -49,38 +49,38 @@ absl::StatusOr<policy::Block*> CachingAllocator::AllocateExclusively(policy::Req
   const SoftLimit& soft_limit = limits_.soft();
   decltype(callbacks_) callbacks;
   {
-    const ExclusiveSection section(desks());
+    const ExclusiveSection section(caches());
     if (absl::Status status = BeginRequest(section, request); !status.ok()) return status;
-    const policy::Plan plan = ladder_.Search(request);
+    const policy::Decision decision = ladder_.Search(request);
     const bool is_alone =
-        callbacks_.empty() && !soft_limit.IsCrossing(ledger_.heap().reserved_bytes(), plan.segment_bytes);
-    if (plan.block != nullptr || is_alone) return Serve(section, plan, as);
-    NoteSearch(plan);
+        callbacks_.empty() && !soft_limit.IsCrossing(ledger_.heap().reserved_bytes(), decision.segment_bytes);
+    if (decision.block != nullptr || is_alone) return Serve(section, decision, as);
+    NoteSearch(decision);
     callbacks = callbacks_;
   }
   bool is_freed = false;
   for (const auto& [number, callback] : callbacks) is_freed |= callback();
   std::function<void()> tell;
   {
-    const ExclusiveSection section(desks());
-    const policy::Plan plan = is_freed ? ladder_.Search(request) : ladder_.SkipSearch(request);
-    if (plan.block == nullptr) tell = limits_.soft().Begin(ledger_.heap().reserved_bytes(), plan.segment_bytes);
+    const ExclusiveSection section(caches());
+    const policy::Decision decision = is_freed ? ladder_.Search(request) : ladder_.SkipSearch(request);
+    if (decision.block == nullptr) tell = limits_.soft().Begin(ledger_.heap().reserved_bytes(), decision.segment_bytes);
     if (tell == nullptr) {
       if (!is_freed) ledger_.Note(trace::fact::SearchMissed{});
-      return Serve(section, plan, as);
+      return Serve(section, decision, as);
     }
-    if (is_freed) NoteSearch(plan);
+    if (is_freed) NoteSearch(decision);
   }
   {
     const CrossingTold told(*this);
     tell();
   }
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   return Serve(section, ladder_.Search(request), as);
 }
 
 absl::Status CachingAllocator::BeginRequest(const ExclusiveSection& section, policy::Request& request) {
-  if (desks().keeper() != nullptr) desks().keeper()->OnStill();
+  if (caches().keeper() != nullptr) caches().keeper()->OnStill();
   if (!ladder_.errors().lost().ok()) return ladder_.errors().lost();
   request.pool = pools_.Route(request.pool, request.stream);
   ladder_.Poll();
@@ -91,34 +91,35 @@ absl::Status CachingAllocator::BeginRequest(const ExclusiveSection& section, pol
   return ladder_.errors().lost();
 }
 
-void CachingAllocator::NoteSearch(const policy::Plan& plan) {
-  if (limits_.CollectGarbage() && plan.pool == &ledger_.heap().default_pair().large) {
+void CachingAllocator::NoteSearch(const policy::Decision& decision) {
+  if (limits_.CollectGarbage() && decision.pool == &ledger_.heap().default_pair().large) {
     ledger_.Note(trace::fact::SearchMissed{.counts_here = true});
   }
 }
 
-absl::StatusOr<policy::Block*> CachingAllocator::Serve(const ExclusiveSection& section, const policy::Plan& plan,
-                                                       HandOutAs as) {
-  if (plan.is_arena) [[unlikely]] {
-    const Ladder::ArenaAnswer answer = ladder_.ObtainArena(plan);
+absl::StatusOr<policy::Block*> CachingAllocator::Serve(const ExclusiveSection& section,
+                                                       const policy::Decision& decision, HandOutAs as) {
+  if (decision.is_planned_segment) [[unlikely]] {
+    const Ladder::PlannedSegmentAnswer answer = ladder_.ObtainPlannedSegment(decision);
     if (answer.arena != nullptr) {
       fast_path_.LeaveToPlan(*answer.arena);
     } else {
-      failures_.TellNoArena(answer.lacking_bytes);
+      failures_.TellNoPlannedSegment(answer.lacking_bytes);
     }
-    return Serve(section, answer.plan, as);
+    return Serve(section, answer.decision, as);
   }
-  const Growth served = ladder_.Serve(plan);
-  if (served.block == nullptr) return Fail(section, plan, served);
-  fast_path_.Enter(served.block, plan.stream, as);
-  ledger_.HandOut(*served.block, plan);
+  const Growth served = ladder_.Serve(decision);
+  if (served.block == nullptr) return Fail(section, decision, served);
+  fast_path_.Enter(served.block, decision.stream, as);
+  ledger_.HandOut(*served.block, decision);
   return served.block;
 }
 
-absl::Status CachingAllocator::Fail(const ExclusiveSection& section, const policy::Plan& plan, const Growth& failed) {
+absl::Status CachingAllocator::Fail(const ExclusiveSection& section, const policy::Decision& decision,
+                                    const Growth& failed) {
   if (failed.refusal != Refusal::kOutOfMemory) {
-    ledger_.Note(trace::fact::AskedFor{plan.pool->id, plan.stream});
-    ledger_.Note(trace::fact::GaveUp{plan.request_bytes});
+    ledger_.Note(trace::fact::AskedFor{decision.pool->id, decision.stream});
+    ledger_.Note(trace::fact::GaveUp{decision.request_bytes});
   }
   if (failed.refusal == Refusal::kDeviceError) {
     NoteLoss(section);
@@ -129,18 +130,18 @@ absl::Status CachingAllocator::Fail(const ExclusiveSection& section, const polic
   if (is_rejected) {
     ledger_.CountRejection();
   } else {
-    ledger_.RecordOom(plan, info.free_bytes);
+    ledger_.RecordOom(decision, info.free_bytes);
   }
-  return failures_.OutOfMemory(plan, info, is_rejected);
+  return failures_.OutOfMemory(decision, info, is_rejected);
 }
 
 void CachingAllocator::FreeUncached(policy::Block* block) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   FreeExclusively(block);
 }
 
 bool CachingAllocator::FreeAddressUncached(std::uint64_t address) {
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   policy::Block* block = fast_path_.TakeByAddress(address);
   if (block != nullptr) FreeExclusively(block);
   return block != nullptr;
@@ -168,17 +169,17 @@ void CachingAllocator::WaitForStreams(policy::Block* block, const StreamList& st
 void CachingAllocator::RecordStream(Block* named, Stream stream) noexcept {
   if (named == nullptr) return;
   auto* block = const_cast<policy::Block*>(named);
-  desks().CheckOpen();
+  caches().CheckOpen();
   fast_path_.Check(block, "RecordStream");
   if (stream == block->segment->lane->stream || fast_path_.TryRecordStream(block, stream)) return;
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   fast_path_.RecordStream(block, stream);
 }
 
 bool CachingAllocator::RecordStreamOfAddress(std::uint64_t address, Stream stream) noexcept {
-  desks().CheckOpen();
+  caches().CheckOpen();
   if (fast_path_.TryRecordStreamOfAddress(address, stream)) return true;
-  const ExclusiveSection section(desks());
+  const ExclusiveSection section(caches());
   policy::Block* block = fast_path_.FindByAddress(address);
   if (block != nullptr && stream != block->segment->lane->stream) fast_path_.RecordStream(block, stream);
   return block != nullptr;

@@ -10,18 +10,18 @@
 
 namespace ashlar::core {
 
-Growth DeviceGrowth::Grow(const policy::Plan& plan) {
+Growth DeviceGrowth::Grow(const policy::Decision& decision) {
   const std::uint64_t reserved_bytes = ledger_.heap().reserved_bytes();
-  const std::uint64_t bytes = GrowthBytes(plan);
+  const std::uint64_t bytes = GrowthBytes(decision);
   if (limits_.AreExceeded(reserved_bytes, bytes)) return Refused(bytes);
   if (limits_.Reject(reserved_bytes, bytes)) return {.refusal = Refusal::kRejected};
-  return ledger_.options().expandable_segments ? GrowExpandable(plan) : NewSegment(plan);
+  return ledger_.options().expandable_segments ? GrowExpandable(decision) : NewSegment(decision);
 }
 
 // What the limits are held against: PyTorch counts the segment that it would take without expandable segments.
-std::uint64_t DeviceGrowth::GrowthBytes(const policy::Plan& plan) const {
-  if (ledger_.options().policy == policy::Policy::kTorch) return plan.segment_bytes;
-  return ledger_.heap().FindLeastGrowth(plan).map_bytes;
+std::uint64_t DeviceGrowth::GrowthBytes(const policy::Decision& decision) const {
+  if (ledger_.options().policy == policy::Policy::kTorch) return decision.segment_bytes;
+  return ledger_.heap().FindLeastGrowth(decision).map_bytes;
 }
 
 Growth DeviceGrowth::Refused(std::uint64_t bytes) {
@@ -34,23 +34,23 @@ Growth DeviceGrowth::Failed(const absl::Status& status, std::uint64_t bytes) {
   return {.refusal = Refusal::kDeviceError, .error = status};
 }
 
-Growth DeviceGrowth::NewSegment(const policy::Plan& plan) {
-  const absl::StatusOr<std::uint64_t> address = device_.AllocateSegment(plan.segment_bytes);
-  if (!address.ok()) return Failed(address.status(), plan.segment_bytes);
-  return {.block = ledger_.AddSegment(plan, *address)};
+Growth DeviceGrowth::NewSegment(const policy::Decision& decision) {
+  const absl::StatusOr<std::uint64_t> address = device_.AllocateSegment(decision.segment_bytes);
+  if (!address.ok()) return Failed(address.status(), decision.segment_bytes);
+  return {.block = ledger_.AddSegment(decision, *address)};
 }
 
-Growth DeviceGrowth::GrowExpandable(const policy::Plan& plan) {
-  Growth grown{.block = ledger_.heap().FindGrowth(plan)};
-  if (grown.block == nullptr) grown = NewReservation(plan);
+Growth DeviceGrowth::GrowExpandable(const policy::Decision& decision) {
+  Growth grown{.block = ledger_.heap().FindGrowth(decision)};
+  if (grown.block == nullptr) grown = NewReservation(decision);
   if (grown.block == nullptr) return grown;
   if (grown.block->state == policy::BlockState::kUnmapped) {
-    grown = Map(grown.block, std::min(grown.block->size_bytes, plan.rounded_bytes));
+    grown = Map(grown.block, std::min(grown.block->size_bytes, decision.rounded_bytes));
   }
-  while (grown.block != nullptr && grown.block->size_bytes < plan.rounded_bytes) {
+  while (grown.block != nullptr && grown.block->size_bytes < decision.rounded_bytes) {
     policy::Block* unmapped = grown.block->next;
     if (unmapped == nullptr) return {.refusal = Refusal::kOutOfMemory};  // the reservation is smaller than the request
-    grown = Map(unmapped, std::min(plan.rounded_bytes - grown.block->size_bytes, unmapped->size_bytes));
+    grown = Map(unmapped, std::min(decision.rounded_bytes - grown.block->size_bytes, unmapped->size_bytes));
   }
   if (grown.block != nullptr) policy::Heap::TakeFree(grown.block);
   return grown;
@@ -91,18 +91,18 @@ std::uint64_t DeviceGrowth::ReservationBytes(std::uint64_t page_bytes) const {
   return RoundUp(std::max<std::uint64_t>(bytes, 1), page_bytes);
 }
 
-Growth DeviceGrowth::NewReservation(const policy::Plan& plan) {
-  const std::uint64_t page_bytes = policy::PageBytes(plan.pool->is_small, ledger_.options());
+Growth DeviceGrowth::NewReservation(const policy::Decision& decision) {
+  const std::uint64_t page_bytes = policy::PageBytes(decision.pool->is_small, ledger_.options());
   const std::uint64_t size_bytes = ReservationBytes(page_bytes);
   const bool keeps_short_ones =
       ledger_.options().compat == policy::Compat::kTorch26 && ledger_.options().policy == policy::Policy::kTorch;
   const absl::StatusOr<std::uint64_t> address = device_.Reserve(size_bytes);
   if (!address.ok()) return Failed(address.status(), size_bytes);
-  if (size_bytes < plan.rounded_bytes && !keeps_short_ones) {
+  if (size_bytes < decision.rounded_bytes && !keeps_short_ones) {
     errors_.Note(device_.ReleaseReservation(*address));
     return {.refusal = Refusal::kOutOfMemory};
   }
-  return {.block = ledger_.AddReservation(plan, *address, size_bytes, page_bytes)};
+  return {.block = ledger_.AddReservation(decision, *address, size_bytes, page_bytes)};
 }
 
 namespace {
@@ -124,18 +124,18 @@ void DeviceRelease::Garbage(std::uint64_t target_bytes) {
   for (policy::Block* block : ledger_.heap().GarbageVictims(target_bytes)) errors_.Note(Segment(block));
 }
 
-bool DeviceRelease::Oversize(const policy::Plan& plan) {
-  const policy::Heap::OversizeVictims victims = ledger_.heap().FindOversizeVictims(plan);
+bool DeviceRelease::Oversize(const policy::Decision& decision) {
+  const policy::Heap::OversizeVictims victims = ledger_.heap().FindOversizeVictims(decision);
   for (policy::Block* block : victims.blocks) errors_.Note(Segment(block));
   return victims.enough;
 }
 
-bool DeviceRelease::PagesFor(const policy::Plan& plan, std::uint64_t spare_bytes) {
-  const policy::Heap::GrowthPlace place = ledger_.heap().FindLeastGrowth(plan);
+bool DeviceRelease::PagesFor(const policy::Decision& decision, std::uint64_t spare_bytes) {
+  const policy::Heap::GrowthPlace place = ledger_.heap().FindLeastGrowth(decision);
   const std::uint64_t wanted = place.map_bytes - std::min(place.map_bytes, spare_bytes);
   if (no_pages_ == Now()) return false;
   ++searches_;
-  const std::vector<policy::Heap::FreePages> found = ledger_.heap().PagesToMove(plan, place, wanted);
+  const std::vector<policy::Heap::FreePages> found = ledger_.heap().PagesToMove(decision, place, wanted);
   // Free blocks where the growth begins are passed over, and private pools open without a free.
   const bool begins_alone = place.start == nullptr || !place.start->IsSplit();
   const bool is_all = begins_alone && wanted > 0 && ledger_.heap().private_pairs().empty();

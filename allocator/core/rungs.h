@@ -47,7 +47,7 @@ class DeviceErrors {
 // Memory from the device, for one request: a new segment, or pages mapped into an expandable one.
 //
 //   DeviceGrowth growth(ledger, device, limits, errors);
-//   Growth grown = growth.Grow(plan);       // what it obtained is in the ledger, and in no free set
+//   Growth grown = growth.Grow(decision);       // what it obtained is in the ledger, and in no free set
 //   if (grown.block == nullptr && grown.refusal == Refusal::kOutOfMemory) ...   // the next rung
 //
 // Each is one rung's call of the device, and books what came of it; nothing is released or searched here. Thread rule:
@@ -69,15 +69,15 @@ class DeviceGrowth {
   DeviceGrowth(Ledger& ledger, device::Device& device, const Limits& limits, DeviceErrors& errors)
       : ledger_(ledger), device_(device), limits_(limits), errors_(errors) {}
 
-  Growth Grow(const policy::Plan& plan);
+  Growth Grow(const policy::Decision& decision);
 
  private:
-  Growth NewSegment(const policy::Plan& plan);
-  Growth GrowExpandable(const policy::Plan& plan);
-  Growth NewReservation(const policy::Plan& plan);
+  Growth NewSegment(const policy::Decision& decision);
+  Growth GrowExpandable(const policy::Decision& decision);
+  Growth NewReservation(const policy::Decision& decision);
   Growth Map(policy::Block* unmapped, std::uint64_t wanted_bytes);
   Growth Map(policy::Block* unmapped, const policy::GrowthSize& size);
-  std::uint64_t GrowthBytes(const policy::Plan& plan) const;
+  std::uint64_t GrowthBytes(const policy::Decision& decision) const;
   std::uint64_t ReservationBytes(std::uint64_t page_bytes) const;
   Growth Refused(std::uint64_t bytes);                             // by the device or the limit
   Growth Failed(const absl::Status& status, std::uint64_t bytes);  // as the device's status says
@@ -95,8 +95,8 @@ class DeviceGrowth {
 //   release.Garbage(target_bytes);
 //   absl::Status status = release.Everything(nullptr);
 //
-// What could not be returned leaves the books all the same: it is the device's to return. Waits for nothing but the
-// streams whose pages it unmaps. Thread rule: not thread-safe; the allocator's exclusive section guards it.
+// What could not be returned leaves the accounting all the same: it is the device's to return. Waits for nothing but
+// the streams whose pages it unmaps. Thread rule: not thread-safe; the allocator's exclusive section guards it.
 class DeviceRelease {
  public:
   // All outlive this.
@@ -106,10 +106,10 @@ class DeviceRelease {
   // The whole-free large segments that garbage collection would take, to reclaim `target_bytes`.
   void Garbage(std::uint64_t target_bytes);
   // The oversize segments that make room for the plan. False: they do not suffice.
-  bool Oversize(const policy::Plan& plan);
+  bool Oversize(const policy::Decision& decision);
   // Whole free pages, as many as growth for the plan needs beside `spare_bytes` of the device. False: there are not as
   // many, and none is returned.
-  bool PagesFor(const policy::Plan& plan, std::uint64_t spare_bytes);
+  bool PagesFor(const policy::Decision& decision, std::uint64_t spare_bytes);
   // All that is whole-free, in pools without users and the default one. `in_use`: the pool a request is under way in,
   // which stays even when nothing is left of it. The first error; what can be released is released all the same.
   absl::Status Everything(const policy::PoolPair* in_use);

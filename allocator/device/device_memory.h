@@ -1,5 +1,5 @@
-// The memory of one device that is not there, as books: capacity, granularity, addresses, virtual memory. The simulated
-// device and the hollow one keep theirs here, so that both answer by the same rules.
+// The memory of one device that is not there, as a model: capacity, granularity, addresses, virtual memory. The
+// simulated device and the hollow one keep theirs here, so that both answer by the same rules.
 //
 //   AllocateSegment(n)  n rounded up to the granularity is charged against the capacity; the address is the first
 //                       fit of AddressOrder at or above `base_address`; of `driver`, what driver_addresses.h says

@@ -52,9 +52,9 @@ PoolPair& Heap::Pair(PoolId id) {
 }
 
 // The plan names a pool that it may only read.
-Pool& Heap::PoolOf(const Plan& plan) {
-  PoolPair& pair = Pair(plan.pool->id);
-  return plan.pool->is_small ? pair.small : pair.large;
+Pool& Heap::PoolOf(const Decision& decision) {
+  PoolPair& pair = Pair(decision.pool->id);
+  return decision.pool->is_small ? pair.small : pair.large;
 }
 
 const Lane* Heap::FindLane(const Pool& pool, Stream stream) {
@@ -91,38 +91,38 @@ LaneCosts Heap::Costs() const {
   return out;
 }
 
-Plan Heap::SizesOf(const Request& request) const {
-  Plan plan;
-  plan.request_bytes = request.bytes;
-  plan.rounded_bytes = Rounded(request.bytes);
-  plan.segment_bytes = SegmentBytes(plan.rounded_bytes, options_);
-  plan.stream = request.stream;
-  return plan;
+Decision Heap::SizesOf(const Request& request) const {
+  Decision decision;
+  decision.request_bytes = request.bytes;
+  decision.rounded_bytes = Rounded(request.bytes);
+  decision.segment_bytes = SegmentBytes(decision.rounded_bytes, options_);
+  decision.stream = request.stream;
+  return decision;
 }
 
-Plan Heap::MakePlan(const Request& request) const {
-  Plan plan = SizesOf(request);
-  plan.pair = FindPair(request.pool);
-  if (plan.pair == nullptr) return plan;
-  plan.pool = IsSmall(plan.rounded_bytes) ? &plan.pair->small : &plan.pair->large;
-  const Lane* lane = FindLane(*plan.pool, request.stream);
-  if (lane != nullptr) plan.block = FindIn(*lane, plan.rounded_bytes);
-  return plan;
+Decision Heap::Decide(const Request& request) const {
+  Decision decision = SizesOf(request);
+  decision.pair = FindPair(request.pool);
+  if (decision.pair == nullptr) return decision;
+  decision.pool = IsSmall(decision.rounded_bytes) ? &decision.pair->small : &decision.pair->large;
+  const Lane* lane = FindLane(*decision.pool, request.stream);
+  if (lane != nullptr) decision.block = FindIn(*lane, decision.rounded_bytes);
+  return decision;
 }
 
 bool Heap::MayServe(std::uint64_t rounded_bytes, std::uint64_t block_bytes) const {
   return MayServeBy(options_, rounded_bytes, block_bytes);
 }
 
-Block* Heap::FindInOverflow(const Plan& plan, const PoolPair& pair) const {
-  const Pool& pool = plan.pool->is_small ? pair.small : pair.large;
-  const Lane* lane = FindLane(pool, plan.stream);
+Block* Heap::FindInOverflow(const Decision& decision, const PoolPair& pair) const {
+  const Pool& pool = decision.pool->is_small ? pair.small : pair.large;
+  const Lane* lane = FindLane(pool, decision.stream);
   if (lane == nullptr) return nullptr;
-  Block* candidate = lane->free.FirstAtLeast(plan.rounded_bytes);
+  Block* candidate = lane->free.FirstAtLeast(decision.rounded_bytes);
   // As upstream.
   const bool passes_over_pages = options_.policy == Policy::kTorch;
   while (passes_over_pages && candidate != nullptr && candidate->is_expandable) candidate = lane->free.Next(candidate);
-  if (candidate == nullptr || !MayServe(plan.rounded_bytes, candidate->size_bytes)) return nullptr;
+  if (candidate == nullptr || !MayServe(decision.rounded_bytes, candidate->size_bytes)) return nullptr;
   return candidate;
 }
 
@@ -131,15 +131,15 @@ void Heap::TakeFree(Block* block) {
   TellNeighbours(*block, false);
 }
 
-Block* Heap::Commit(const Plan& plan) {
-  TakeFree(plan.block);
-  return Place(plan, plan.block);
+Block* Heap::Commit(const Decision& decision) {
+  TakeFree(decision.block);
+  return Place(decision, decision.block);
 }
 
 // A block's own pool decides: an overflow pool serves requests of other pools.
-Block* Heap::Place(const Plan& plan, Block* block) {
+Block* Heap::Place(const Decision& decision, Block* block) {
   Lane& lane = *block->segment->lane;
-  Block* placed = PlaceAs(lane, block, EffectOf(*block, plan.rounded_bytes, *lane.pool), plan.request_bytes);
+  Block* placed = PlaceAs(lane, block, EffectOf(*block, decision.rounded_bytes, *lane.pool), decision.request_bytes);
   // What was cut off is free again.
   if (placed != block && block->next != nullptr) block->next->prev_is_free = true;
   return placed;
@@ -207,9 +207,9 @@ Segment* Heap::NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_
   return segment;
 }
 
-Block* Heap::AddSegment(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes) {
+Block* Heap::AddSegment(const Decision& decision, std::uint64_t address, std::uint64_t size_bytes) {
   reserved_bytes_ += size_bytes;
-  return NewSegment(LaneOf(PoolOf(plan), plan.stream), address, size_bytes)->first;
+  return NewSegment(LaneOf(PoolOf(decision), decision.stream), address, size_bytes)->first;
 }
 
 void Heap::RemoveSegment(Block* whole) {
@@ -286,25 +286,25 @@ Block* Heap::FindFreeAt(const Segment& segment, Block* below, const AddressRange
 
 void Heap::OfferFree(Block* block) { InsertFree(*block->segment->lane, block); }
 
-Block* Heap::PlaceAt(const Plan& plan, Block* block) {
+Block* Heap::PlaceAt(const Decision& decision, Block* block) {
   Lane& lane = *block->segment->lane;
-  ASHLAR_CHECK(block->address <= plan.place_at && plan.place_at + plan.rounded_bytes <= block->End());
+  ASHLAR_CHECK(block->address <= decision.place_at && decision.place_at + decision.rounded_bytes <= block->End());
   SplitCounts counts;
   counts = counts.Minus(CountsOf(*block));
-  if (const std::uint64_t below = plan.place_at - block->address; below > 0) {
+  if (const std::uint64_t below = decision.place_at - block->address; below > 0) {
     Block* low = Split(lane, block, below);
     InsertFree(lane, low);
     counts.Add(CountsOf(*low));
   }
-  if (block->size_bytes > plan.rounded_bytes) {
+  if (block->size_bytes > decision.rounded_bytes) {
     Block* high = block;
-    block = Split(lane, high, plan.rounded_bytes);
+    block = Split(lane, high, decision.rounded_bytes);
     InsertFree(lane, high);
     counts.Add(CountsOf(*high));
   }
   lane.inactive_split.Add(counts);
   block->state = BlockState::kLive;
-  block->requested_bytes = plan.request_bytes;
+  block->requested_bytes = decision.request_bytes;
   return block;
 }
 
@@ -352,22 +352,22 @@ void ForEachRun(const Segment& segment, std::uint64_t wanted_bytes, Visit visit)
 
 }  // namespace
 
-Block* Heap::FindInOtherLane(const Plan& plan) const {
+Block* Heap::FindInOtherLane(const Decision& decision) const {
   Block* best = nullptr;
-  for (const auto& [stream, lane] : plan.pool->lanes) {
-    if (lane.stream == plan.stream) continue;
-    Block* candidate = FindIn(lane, plan.rounded_bytes);
+  for (const auto& [stream, lane] : decision.pool->lanes) {
+    if (lane.stream == decision.stream) continue;
+    Block* candidate = FindIn(lane, decision.rounded_bytes);
     if (candidate != nullptr && (best == nullptr || candidate->size_bytes < best->size_bytes)) best = candidate;
   }
   return best;
 }
 
-std::vector<Block*> Heap::FewestPending(const Plan& plan) const {
+std::vector<Block*> Heap::FewestPending(const Decision& decision) const {
   Run best;
   for (const auto& [address, segment] : segments_) {
-    if (segment->lane->pool != plan.pool || segment->lane->stream != plan.stream) continue;
-    ForEachRun(*segment, plan.rounded_bytes, [&](const Run& run) {
-      const bool is_room = run.events > 0 && MayServe(plan.rounded_bytes, run.MergedBytes());
+    if (segment->lane->pool != decision.pool || segment->lane->stream != decision.stream) continue;
+    ForEachRun(*segment, decision.rounded_bytes, [&](const Run& run) {
+      const bool is_room = run.events > 0 && MayServe(decision.rounded_bytes, run.MergedBytes());
       if (is_room && run.events < best.events) best = run;
     });
   }
@@ -443,12 +443,12 @@ std::vector<Block*> Heap::GarbageVictims(std::uint64_t target_bytes) const {
   return victims;
 }
 
-Heap::OversizeVictims Heap::FindOversizeVictims(const Plan& plan) const {
+Heap::OversizeVictims Heap::FindOversizeVictims(const Decision& decision) const {
   OversizeVictims out;
   const std::uint64_t max_split = options_.max_split_size_bytes;
-  const Lane* lane = FindLane(*plan.pool, plan.stream);
+  const Lane* lane = FindLane(*decision.pool, decision.stream);
   if (max_split == kUnlimited || lane == nullptr) return out;
-  const std::uint64_t wanted = std::max(plan.rounded_bytes, max_split);
+  const std::uint64_t wanted = std::max(decision.rounded_bytes, max_split);
   Block* hit = lane->free.FirstAtLeast(wanted);
   // A block of that size is part of a larger segment where it was split before the limit was set.
   const auto is_whole = [](const Block& block) { return !block.segment->is_expandable && !block.IsSplit(); };

@@ -3,9 +3,9 @@
 // allocator/core asks it, calls the device, and tells it what came of that.
 //
 //   Heap heap(options);
-//   Plan plan = heap.MakePlan({.bytes = 300, .stream = s});       // const: would it fit, and where
-//   Block* block = plan.block ? heap.Commit(plan)                 // take (and split) the free block found
-//                             : heap.Place(plan, heap.AddSegment(plan, address, plan.segment_bytes));
+//   Decision decision = heap.Decide({.bytes = 300, .stream = s});       // const: would it fit, and where
+//   Block* block = decision.block ? heap.Commit(decision)                 // take (and split) the free block found
+//                             : heap.Place(decision, heap.AddSegment(decision, address, decision.segment_bytes));
 //   heap.Release(block);                                          // merge with free neighbours, back to the free set
 //
 // Policy: docs/internals/policy.md. Every state can be checked by Validate(). Not thread-safe.
@@ -100,7 +100,7 @@ struct Request {
 };
 
 // What a request needs, and the free block that serves it (nullptr: none does).
-struct Plan {
+struct Decision {
   std::uint64_t request_bytes = 0;
   std::uint64_t rounded_bytes = 0;
   std::uint64_t segment_bytes = 0;  // of the new segment if one is needed
@@ -109,8 +109,8 @@ struct Plan {
   const Pool* pool = nullptr;
   Block* block = nullptr;
   // By a placement plan (placement_plan.h):
-  std::uint64_t place_at = 0;  // the address in `block`; 0: where the rules put it
-  bool is_arena = false;       // the new segment is the arena
+  std::uint64_t place_at = 0;       // the address in `block`; 0: where the rules put it
+  bool is_planned_segment = false;  // the new segment is the one that a plan asked for
 };
 
 struct AddressRange {
@@ -144,9 +144,9 @@ class Heap {
     return request_bytes < kMinBlockBytes ? kMinBlockBytes : RoundUp(request_bytes, kMinBlockBytes);
   }
   // The sizes of a request, which depend on the options alone.
-  Plan SizesOf(const Request& request) const;
+  Decision SizesOf(const Request& request) const;
   // The plan's pool is nullptr while nobody has made the request's private pool by Pair().
-  Plan MakePlan(const Request& request) const;
+  Decision Decide(const Request& request) const;
   // The free block of the lane that serves a request of this rounded size, nullptr if none does. FindIn, EffectOf,
   // CommitAs and ReleaseAs are what a request needs that the cache serves: they touch the lane alone.
   Block* FindIn(const Lane& lane, std::uint64_t rounded_bytes) const;
@@ -161,24 +161,24 @@ class Heap {
   Block* CommitAs(Lane& lane, Block* block, const PlaceEffect& effect, std::uint64_t request_bytes);
   // Whether a free block of this size may serve the request at all.
   bool MayServe(std::uint64_t rounded_bytes, std::uint64_t block_bytes) const;
-  // Counts one search in the pool's clock; call before MakePlan's result is used, only while garbage is collected.
-  void Tick(const Plan& plan) { ++PoolOf(plan).clock; }
+  // Counts one search in the pool's clock; call before Decide's result is used, only while garbage is collected.
+  void Tick(const Decision& decision) { ++PoolOf(decision).clock; }
   // Takes plan.block out of the free set and places the request in it.
-  Block* Commit(const Plan& plan);
+  Block* Commit(const Decision& decision);
   // Places the request in a block that is in no set (fresh from AddSegment or Grow), splitting by the rule.
-  Block* Place(const Plan& plan, Block* block);
+  Block* Place(const Decision& decision, Block* block);
   // The same at plan.place_at: exactly there, whatever is left on both sides.
-  Block* PlaceAt(const Plan& plan, Block* block);
+  Block* PlaceAt(const Decision& decision, Block* block);
   // The free block of the segment that holds the range, where one does. `below`: a block of the segment at or below the
   // range's address, nullptr: look from the first.
   static Block* FindFreeAt(const Segment& segment, Block* below, const AddressRange& range);
   // Looks for the plan's request in another pool pair (overflow); PyTorch's policy passes over expandable blocks there.
-  Block* FindInOverflow(const Plan& plan, const PoolPair& pair) const;
+  Block* FindInOverflow(const Decision& decision, const PoolPair& pair) const;
   // The smallest block of other streams in the plan's pool that may serve it; of equals the lower stream's.
-  Block* FindInOtherLane(const Plan& plan) const;
+  Block* FindInOtherLane(const Decision& decision) const;
   // Blocks waiting for events that, with what is free beside them, would serve the plan from its lane: those with the
   // fewest events, of equals the lowest. Empty when there are none.
-  std::vector<Block*> FewestPending(const Plan& plan) const;
+  std::vector<Block*> FewestPending(const Decision& decision) const;
 
   // --- returns ---
   // The caller freed the block; it waits for events.
@@ -196,7 +196,7 @@ class Heap {
 
   // --- segments ---
   // A new segment of the plan's lane as one block that is in no set yet.
-  Block* AddSegment(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes);
+  Block* AddSegment(const Decision& decision, std::uint64_t address, std::uint64_t size_bytes);
   // A block that is in no set, fresh from AddSegment, as free memory.
   static void OfferFree(Block* block);
   // Forgets a segment whose only block is free.
@@ -214,7 +214,7 @@ class Heap {
     bool enough = false;
   };
   // What §6b releases to make room for an oversize request.
-  OversizeVictims FindOversizeVictims(const Plan& plan) const;
+  OversizeVictims FindOversizeVictims(const Decision& decision) const;
   // Every free block of the pool that covers a segment, in set order.
   static std::vector<Block*> WholeFree(const Pool& pool);
   // Every free expandable block of the pool, in set order.
@@ -222,22 +222,23 @@ class Heap {
 
   // --- expandable segments ---
   // Where growth for `plan` starts: an unmapped block or a free one before it; nullptr: a new reservation is needed.
-  Block* FindGrowth(const Plan& plan) const;
+  Block* FindGrowth(const Decision& decision) const;
   // Policy::kAshlar: the same, where the fewest bytes are to be mapped; of equals the lowest.
   struct GrowthPlace {
     Block* start = nullptr;
     std::uint64_t map_bytes = 0;  // whole pages; of a new reservation where there is no start
   };
-  GrowthPlace FindLeastGrowth(const Plan& plan) const;
+  GrowthPlace FindLeastGrowth(const Decision& decision) const;
   // Policy::kAshlar: whole free pages of `bytes` or a little more, which may be unmapped and mapped where `place` needs
   // them: of the plan's lane first, then of its stream, then of other streams. All there are where that is less.
   struct FreePages {
     Block* block = nullptr;
     std::vector<PageRun> runs;  // by address
   };
-  std::vector<FreePages> PagesToMove(const Plan& plan, const GrowthPlace& place, std::uint64_t bytes) const;
+  std::vector<FreePages> PagesToMove(const Decision& decision, const GrowthPlace& place, std::uint64_t bytes) const;
   // A new reservation as one unmapped block.
-  Block* AddReservation(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes);
+  Block* AddReservation(const Decision& decision, std::uint64_t address, std::uint64_t size_bytes,
+                        std::uint64_t page_bytes);
   // The device mapped the first `size_bytes` of this unmapped block in pages of `page_bytes`: it becomes free memory
   // and merges.
   Block* MarkMapped(Block* unmapped, std::uint64_t size_bytes, std::uint64_t page_bytes);
@@ -287,7 +288,7 @@ class Heap {
  private:
   static const Lane* FindLane(const Pool& pool, Stream stream);
   Lane& LaneOf(Pool& pool, Stream stream);
-  Pool& PoolOf(const Plan& plan);
+  Pool& PoolOf(const Decision& decision);
   template <typename Visit>
   void ForEachPool(Visit visit) const {
     visit(default_pair_->small);

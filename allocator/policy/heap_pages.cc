@@ -43,20 +43,20 @@ Block* Heap::SkipByExpandableRules(const Lane& lane, Block* candidate) const {
   return candidate;
 }
 
-Block* Heap::FindGrowth(const Plan& plan) const {
-  if (options_.policy == Policy::kAshlar) return FindLeastGrowth(plan).start;
-  const Lane* lane = FindLane(*plan.pool, plan.stream);
+Block* Heap::FindGrowth(const Decision& decision) const {
+  if (options_.policy == Policy::kAshlar) return FindLeastGrowth(decision).start;
+  const Lane* lane = FindLane(*decision.pool, decision.stream);
   if (lane == nullptr) return nullptr;
   for (const auto& [address, unmapped] : lane->unmapped) {
     Block* start = IsUsable(unmapped->prev) ? unmapped->prev : unmapped;
-    if (HasRoom(start, plan.rounded_bytes)) return start;
+    if (HasRoom(start, decision.rounded_bytes)) return start;
   }
   return nullptr;
 }
 
-Block* Heap::AddReservation(const Plan& plan, std::uint64_t address, std::uint64_t size_bytes,
+Block* Heap::AddReservation(const Decision& decision, std::uint64_t address, std::uint64_t size_bytes,
                             std::uint64_t page_bytes) {
-  Lane& lane = LaneOf(PoolOf(plan), plan.stream);
+  Lane& lane = LaneOf(PoolOf(decision), decision.stream);
   Segment* segment = NewSegment(lane, address, size_bytes);
   segment->is_expandable = true;
   segment->page_bytes = page_bytes;
@@ -248,14 +248,14 @@ std::vector<PageRun> Highest(std::vector<PageRun> runs, std::uint64_t bytes) {
 
 }  // namespace
 
-Heap::GrowthPlace Heap::FindLeastGrowth(const Plan& plan) const {
-  GrowthPlace least{.map_bytes = RoundUp(plan.rounded_bytes, PageBytes(plan.pool->is_small, options_))};
-  const Lane* lane = FindLane(*plan.pool, plan.stream);
+Heap::GrowthPlace Heap::FindLeastGrowth(const Decision& decision) const {
+  GrowthPlace least{.map_bytes = RoundUp(decision.rounded_bytes, PageBytes(decision.pool->is_small, options_))};
+  const Lane* lane = FindLane(*decision.pool, decision.stream);
   if (lane == nullptr) return least;
   const Block* seen_to = nullptr;
   for (const auto& [address, unmapped] : lane->unmapped) {
     if (seen_to != nullptr && unmapped->segment == seen_to->segment && unmapped->address <= seen_to->address) continue;
-    Window window(IsUsable(unmapped->prev) ? unmapped->prev : unmapped, plan.rounded_bytes);
+    Window window(IsUsable(unmapped->prev) ? unmapped->prev : unmapped, decision.rounded_bytes);
     while (window.Widen()) {
       if (least.start == nullptr || window.MapBytes() < least.map_bytes) {
         least = {window.begin(), window.MapBytes()};
@@ -268,8 +268,9 @@ Heap::GrowthPlace Heap::FindLeastGrowth(const Plan& plan) const {
   return least;
 }
 
-std::vector<Heap::FreePages> Heap::PagesToMove(const Plan& plan, const GrowthPlace& place, std::uint64_t bytes) const {
-  const std::set<const Block*> used = BlocksOf(place.start, plan.rounded_bytes);
+std::vector<Heap::FreePages> Heap::PagesToMove(const Decision& decision, const GrowthPlace& place,
+                                               std::uint64_t bytes) const {
+  const std::set<const Block*> used = BlocksOf(place.start, decision.rounded_bytes);
   std::vector<FreePages> out;
   std::uint64_t found = 0;
   const auto take = [&](const Lane& lane) {
@@ -283,13 +284,13 @@ std::vector<Heap::FreePages> Heap::PagesToMove(const Plan& plan, const GrowthPla
   };
   // A graph may still use what is free in a private pool.
   const auto is_open = [](const Pool& pool) { return pool.id.IsDefault() || pool.pair->use_count == 0; };
-  const Lane* own = FindLane(*plan.pool, plan.stream);
-  if (own != nullptr && is_open(*plan.pool)) take(*own);
+  const Lane* own = FindLane(*decision.pool, decision.stream);
+  if (own != nullptr && is_open(*decision.pool)) take(*own);
   for (const bool is_same_stream : {true, false}) {
     ForEachPool([&](const Pool& pool) {
       if (!is_open(pool)) return;
       for (const auto& [stream, lane] : pool.lanes) {
-        if (&lane != own && (stream == Handle(plan.stream)) == is_same_stream) take(lane);
+        if (&lane != own && (stream == Handle(decision.stream)) == is_same_stream) take(lane);
       }
     });
   }

@@ -1,5 +1,5 @@
 // The text: a line of magic and version, one that says what the plan was made of, then for each lane a line "lane" with
-// the bytes of its arena and of its peak, whose requests follow it, and which of the two sizes they have,
+// the bytes of its planned segment and of its peak, whose requests follow it, and which of the two sizes they have,
 //
 //   lane 104857600 103809024 stream large
 //
@@ -122,7 +122,8 @@ class PlanReader {
       return Wrong("a request of the other size than its lane's");
     }
     for (const std::uint64_t offset : request.offsets) {
-      if (offset + request.size_bytes > plan_.lanes.back().arena_bytes) return Wrong("a request ends behind the arena");
+      if (offset + request.size_bytes > plan_.lanes.back().segment_bytes)
+        return Wrong("a request ends behind the segment");
     }
     requests[at_].next.push_back(static_cast<std::uint32_t>(requests.size()));
     at_ = static_cast<std::uint32_t>(requests.size());
@@ -132,9 +133,9 @@ class PlanReader {
 
   absl::Status ReadLane(const std::vector<absl::string_view>& words) {
     LanePlan lane;
-    if (words.size() != 5 || !absl::SimpleAtoi(words[1], &lane.arena_bytes) ||
-        !absl::SimpleAtoi(words[2], &lane.peak_bytes) || !IsSize(lane.arena_bytes) || lane.arena_bytes == 0) {
-      return Wrong("\"lane\" wants the bytes of its arena and of its peak, whose it is, and large or small");
+    if (words.size() != 5 || !absl::SimpleAtoi(words[1], &lane.segment_bytes) ||
+        !absl::SimpleAtoi(words[2], &lane.peak_bytes) || !IsSize(lane.segment_bytes) || lane.segment_bytes == 0) {
+      return Wrong("\"lane\" wants the bytes of its segment and of its peak, whose it is, and large or small");
     }
     const auto use = std::find(kUses.begin(), kUses.end(), words[3]);
     lane.is_small = words[4] == kSmall;
@@ -165,7 +166,7 @@ class PlanWriter {
   }
 
   void Write(std::string& out) {
-    absl::StrAppend(&out, "lane ", lane_.arena_bytes, " ", lane_.peak_bytes, " ",
+    absl::StrAppend(&out, "lane ", lane_.segment_bytes, " ", lane_.peak_bytes, " ",
                     kUses[static_cast<std::size_t>(lane_.use)], " ", lane_.is_small ? kSmall : kLarge, "\n");
     for (const std::uint32_t root : {LanePlan::kStart, LanePlan::kStep}) WriteBelow(root, out);
   }

@@ -1,6 +1,7 @@
 // A plan says where the blocks of a run go: `ashlar plan` makes it from a recorded run, `plan:FILE` follows it
 // (docs/guide/plan.md). Of each lane, the large or the small blocks of one stream in one pool, it has the size of one
-// segment, the arena, and a tree of the requests that are expected, each with its offsets in the arena:
+// segment, the planned segment, and a tree of the requests that are expected, each with its offsets in the planned
+// segment:
 //
 //   0 start ── weights ── ... ── last of the prologue
 //   1 step ─┬─ 96 MiB at 0 ── 64 MiB at 96 MiB ── ...      one kind of step
@@ -47,7 +48,7 @@ struct LanePlan {
   static constexpr std::uint32_t kStart = 0;  // before the first request
   static constexpr std::uint32_t kStep = 1;   // before a step
 
-  std::uint64_t arena_bytes = 0;
+  std::uint64_t segment_bytes = 0;
   std::uint64_t peak_bytes = 0;  // of what lies in it, expected
   std::vector<PlannedRequest> requests = {{}, {}};
   LaneUse use = LaneUse::kDefaultStream;

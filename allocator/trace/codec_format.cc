@@ -16,7 +16,7 @@ constexpr std::uint64_t kNoSplit = 2;
 constexpr std::uint64_t kCapture = 1;
 constexpr std::uint64_t kCountsHere = 1;
 constexpr std::uint64_t kSmallPool = 1;
-constexpr std::uint64_t kSmallArena = 1;  // beside its bytes, which are even
+constexpr std::uint64_t kSmallPlannedSegment = 1;  // beside its bytes, which are even
 
 std::uint64_t Number(const fact::CacheEmptied&) { return 0; }
 std::uint64_t Number(const fact::GrowthRefused& refused) { return refused.bytes; }
@@ -39,7 +39,9 @@ std::uint64_t Number(const fact::PagesMapped& mapped) {
 std::uint64_t Number(const fact::SettingsChanged&) { return 0; }
 std::uint64_t Number(const fact::StreamWaited& waited) { return waited.owed; }
 std::uint64_t Number(const fact::WaitsOwed& waits) { return std::uint64_t{waits.served_since} << 32 | waits.owed; }
-std::uint64_t Number(const fact::ArenaAsked& asked) { return asked.bytes | (asked.is_small_pool ? kSmallArena : 0); }
+std::uint64_t Number(const fact::PlannedSegmentAsked& asked) {
+  return asked.bytes | (asked.is_small_pool ? kSmallPlannedSegment : 0);
+}
 std::uint64_t Number(const fact::PlacedByPlan&) { return 0; }
 
 void SetNumber(fact::CacheEmptied&, std::uint64_t) {}
@@ -70,9 +72,9 @@ void SetNumber(fact::WaitsOwed& waits, std::uint64_t number) {
   waits.owed = static_cast<std::uint32_t>(number);
   waits.served_since = static_cast<std::uint32_t>(number >> 32);
 }
-void SetNumber(fact::ArenaAsked& asked, std::uint64_t number) {
-  asked.bytes = number & ~kSmallArena;
-  asked.is_small_pool = (number & kSmallArena) != 0;
+void SetNumber(fact::PlannedSegmentAsked& asked, std::uint64_t number) {
+  asked.bytes = number & ~kSmallPlannedSegment;
+  asked.is_small_pool = (number & kSmallPlannedSegment) != 0;
 }
 void SetNumber(fact::PlacedByPlan&, std::uint64_t) {}
 

@@ -10,13 +10,13 @@
 // ones before it, but for texts, frames and stacks, which are numbered over the whole file in the order of their
 // definition.
 //
-// A chunk may have parts: one for each desk (core/desks.h) that served events on its own, and the last for what
-// happened while all desks stood still. What desks do at the same time does not depend on one another; between two
-// turns they stood still. So the order of events is that of turns; of one turn the last part's come first; and then
-// those of the desks, each desk's in its order, by time:
+// A chunk may have parts: one for each thread cache (core/thread caches.h) that served events on its own, and the last
+// for what happened while all thread caches stood still. What thread caches do at the same time does not depend on one
+// another; between two turns they stood still. So the order of events is that of turns; of one turn the last part's
+// come first; and then those of the thread caches, each thread cache's in its order, by time:
 //
-//   desk 1     | turn 4: a b c        | turn 5: d     |
-//   desk 2     | turn 4: p q                          |      s a b p c q t d
+//   thread cache 1     | turn 4: a b c        | turn 5: d     |
+//   thread cache 2     | turn 4: p q                          |      s a b p c q t d
 //   last part  | s        turn 5: t                   |
 //
 // A record begins with one byte. Its low four bits below kOther: an event with that action, whose size and place follow
@@ -45,7 +45,7 @@ static_assert(std::endian::native == std::endian::little, "the codec writes inte
 
 inline constexpr absl::string_view kMagic = "ASHLARTR";
 // 2: facts may name a pool, reservations their lane. 3: free blocks have ages (snapshot.h). 4: labels, fx nodes, memory
-// of the host (SettingOf). 5: the parts of desks (SettingOf), kFreed. Older ones are read too.
+// of the host (SettingOf). 5: the parts of thread caches (SettingOf), kFreed. Older ones are read too.
 inline constexpr std::uint32_t kVersion = 5;
 inline constexpr std::uint32_t kOldestVersion = 1;
 inline constexpr std::uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
@@ -102,8 +102,9 @@ enum class SettingOf : std::uint8_t {
   kFxNode,   // v frame, v texts of op, name, target, original trace: of the frame defined next
   kHost,     // v 1: what follows is the host's memory, until the chunk ends; 0: it is the device's again
   // From version 5 on:
-  kDesk,  // v desk: its part of the chunk begins, ascending, what is relative begins anew; 0: the last part, of all
-  kTurn,  // v turn: of what follows in this part. 0 as a part begins
+  kThreadCache,  // v thread cache: its part of the chunk begins, ascending, what is relative begins anew; 0: the last
+                 // part, of all
+  kTurn,         // v turn: of what follows in this part. 0 as a part begins
 };
 
 // An event's code besides the Actions: kFreeRequested and, at once, kFreeCompleted. From version 5 on.
@@ -183,8 +184,8 @@ class ChunkBytes {
   std::uint64_t next_ = 0;
 };
 
-// Puts records one after another into memory that has room for them: what an Encoder's chunk and a desk's journal
-// share. Private to the codec and to allocator/core/journal.h. Not thread-safe.
+// Puts records one after another into memory that has room for them: what an Encoder's chunk and a thread cache's
+// journal share. Private to the codec and to allocator/core/journal.h. Not thread-safe.
 //
 //   class Journal : private RecordWriter { ... at_ = buffer; PutEvent(kOfAlloc, address, size, block_size); ... };
 class RecordWriter {

@@ -10,32 +10,32 @@
 
 namespace ashlar::trace::codec {
 
-bool DeskParts::Add(const Event& event, std::uint64_t turn) {
+bool ThreadCacheParts::Add(const Event& event, std::uint64_t turn) {
   std::vector<Entry>& entries = parts_.back().entries;
   if (!entries.empty() && turn < entries.back().turn) return false;
   entries.push_back({turn, event});
   return true;
 }
 
-std::int64_t DeskParts::LaterTime(std::int64_t time_us) {
+std::int64_t ThreadCacheParts::LaterTime(std::int64_t time_us) {
   if (time_us == kNoTime) return time_us;
   if (time_us > time_us_) time_us_ = time_us;
   return had_parts_ ? time_us_ : time_us;
 }
 
-void DeskParts::Begin() {
+void ThreadCacheParts::Begin() {
   parts_.emplace_back();
   heads_ = {};
   is_ordered_ = false;
   had_parts_ = true;
 }
 
-DeskParts::Head DeskParts::HeadOf(std::size_t index) const {
+ThreadCacheParts::Head ThreadCacheParts::HeadOf(std::size_t index) const {
   const Entry& next = parts_[index].Next();
   return {next.turn, next.event.time_us, index};
 }
 
-void DeskParts::Order() {
+void ThreadCacheParts::Order() {
   if (is_ordered_) return;
   is_ordered_ = true;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -43,14 +43,14 @@ void DeskParts::Order() {
   }
 }
 
-void DeskParts::Move(Part& part, std::vector<Event>& trace) {
+void ThreadCacheParts::Move(Part& part, std::vector<Event>& trace) {
   Event& event = part.entries[part.next++].event;
   event.time_us = LaterTime(event.time_us);
   trace.push_back(event);
 }
 
 // One part after another, each until another's event comes first: times are coarse, so that this is seldom.
-void DeskParts::MoveBefore(std::uint64_t turn, std::vector<Event>& trace) {
+void ThreadCacheParts::MoveBefore(std::uint64_t turn, std::vector<Event>& trace) {
   Order();
   while (!heads_.empty() && heads_.top().turn < turn) {
     const std::size_t index = heads_.top().index;
@@ -63,7 +63,7 @@ void DeskParts::MoveBefore(std::uint64_t turn, std::vector<Event>& trace) {
   }
 }
 
-void DeskParts::MoveRest(std::vector<Event>& trace) {
+void ThreadCacheParts::MoveRest(std::vector<Event>& trace) {
   MoveBefore(std::numeric_limits<std::uint64_t>::max(), trace);
   parts_.clear();
   heads_ = {};

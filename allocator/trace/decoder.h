@@ -27,18 +27,18 @@
 
 namespace ashlar::trace::codec {
 
-// The events of a chunk's desks, put into one order as the last part is read (codec_format.h). Private to the codec.
-// Not thread-safe.
+// The events of a chunk's thread caches, put into one order as the last part is read (codec_format.h). Private to the
+// codec. Not thread-safe.
 //
-//   DeskParts parts;
-//   parts.Begin();                         // another desk's part
+//   ThreadCacheParts parts;
+//   parts.Begin();                         // another thread cache's part
 //   parts.Add(event, 4);                   // false: its turn lies before the last one's
 //   parts.MoveBefore(5, trace);            // all of turns before 5, behind what is in the trace
 //   parts.MoveRest(trace);
 //
-// Where a recording has parts its times never go back: each desk reads the clock now and then, so an event's time may
-// be older than that of an event which happened before it elsewhere, and becomes that one's.
-class DeskParts {
+// Where a recording has parts its times never go back: each thread cache reads the clock now and then, so an event's
+// time may be older than that of an event which happened before it elsewhere, and becomes that one's.
+class ThreadCacheParts {
  public:
   bool IsEmpty() const { return parts_.empty(); }
   void Begin();
@@ -121,7 +121,7 @@ class Decoder {
   bool ReadBlock(Bytes& in);
   bool ReadSetting(Bytes& in);
   bool ReadExtra(SettingOf kind, Bytes& in);
-  bool ReadDesk(Bytes& in);
+  bool ReadThreadCache(Bytes& in);
   bool ReadTurn(Bytes& in);
   bool ReadLabel(Bytes& in);
   bool ReadFxNode(Bytes& in);
@@ -147,10 +147,10 @@ class Decoder {
   std::uint64_t last_time_us_ = 0;
   Event event_;  // what the next event's record changes
   std::uint64_t device_ = 0;
-  bool is_host_ = false;    // what is read is the host's
-  std::uint64_t desk_ = 0;  // whose part is read; 0: the last
+  bool is_host_ = false;     // what is read is the host's
+  std::uint64_t cache_ = 0;  // whose part is read; 0: the last
   std::uint64_t turn_ = 0;
-  DeskParts parts_;
+  ThreadCacheParts parts_;
   FxNode next_fx_;  // of the next frame
   std::vector<std::string> texts_;
   std::vector<SnapshotSegment> start_;

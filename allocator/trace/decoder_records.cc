@@ -31,7 +31,7 @@ std::string Decoder::ReadRecords(absl::string_view payload) {
   BeginPart();
   device_ = 0;
   is_host_ = false;
-  desk_ = 0;
+  cache_ = 0;
   while (!in.IsEmpty()) {
     const std::uint64_t offset = in.offset();
     const unsigned first = in.Byte();
@@ -42,7 +42,7 @@ std::string Decoder::ReadRecords(absl::string_view payload) {
     }
     if (!in.ok()) return absl::StrCat("has a record at byte ", offset, " that cannot be");
   }
-  if (desk_ != 0) return "ends within the part of a desk";
+  if (cache_ != 0) return "ends within the part of a cache";
   if (!parts_.IsEmpty()) parts_.MoveRest(Trace());
   return "";
 }
@@ -77,7 +77,7 @@ void Decoder::ReadEvent(unsigned first, std::uint64_t offset, Bytes& in) {
 }
 
 void Decoder::TakeEvent(Bytes& in) {
-  if (desk_ != 0) {
+  if (cache_ != 0) {
     if (!parts_.Add(event_, turn_)) in.Fail();
     return;
   }
@@ -258,7 +258,7 @@ bool Decoder::ReadSetting(Bytes& in) {
 bool Decoder::ReadExtra(SettingOf kind, Bytes& in) {
   if (kind == SettingOf::kLabel) return ReadLabel(in);
   if (kind == SettingOf::kFxNode) return ReadFxNode(in);
-  if (kind == SettingOf::kDesk) return ReadDesk(in);
+  if (kind == SettingOf::kThreadCache) return ReadThreadCache(in);
   if (kind == SettingOf::kTurn) return ReadTurn(in);
   if (kind == SettingOf::kHost) {
     is_host_ = in.Below(2) == 1;
@@ -269,14 +269,14 @@ bool Decoder::ReadExtra(SettingOf kind, Bytes& in) {
   return in.ok();
 }
 
-// Each desk has one part, and the last is of all of them.
-bool Decoder::ReadDesk(Bytes& in) {
-  const std::uint64_t desk = in.Varint();
-  const bool is_last = desk == 0 && desk_ != 0;
-  if (!in.ok() || !(is_last || desk > desk_) || (desk_ == 0 && !parts_.IsEmpty())) return false;
-  desk_ = desk;
+// Each thread cache has one part, and the last is of all of them.
+bool Decoder::ReadThreadCache(Bytes& in) {
+  const std::uint64_t cache = in.Varint();
+  const bool is_last = cache == 0 && cache_ != 0;
+  if (!in.ok() || !(is_last || cache > cache_) || (cache_ == 0 && !parts_.IsEmpty())) return false;
+  cache_ = cache;
   BeginPart();
-  if (desk != 0) parts_.Begin();
+  if (cache != 0) parts_.Begin();
   return true;
 }
 
@@ -284,7 +284,7 @@ bool Decoder::ReadTurn(Bytes& in) {
   const std::uint64_t turn = in.Varint();
   if (!in.ok() || turn < turn_) return false;
   turn_ = turn;
-  if (desk_ == 0 && !parts_.IsEmpty()) parts_.MoveBefore(turn, Trace());
+  if (cache_ == 0 && !parts_.IsEmpty()) parts_.MoveBefore(turn, Trace());
   return true;
 }
 

@@ -90,11 +90,11 @@ void Encoder::SetContext(const Event& event, std::int64_t time_us, StackId stack
 }
 
 // The parts' device stands before the first of them.
-void Encoder::AddPart(std::uint64_t desk, absl::string_view records, std::uint64_t event_count) {
+void Encoder::AddPart(std::uint64_t cache, absl::string_view records, std::uint64_t event_count) {
   if (parts_.empty()) parts_.append(buffer_.data(), static_cast<std::size_t>(begin_ - buffer_.data()));
   parts_ += FirstByte(RecordKind::kSetting);
-  AppendVarint(static_cast<std::uint64_t>(SettingOf::kDesk), parts_);
-  AppendVarint(desk, parts_);
+  AppendVarint(static_cast<std::uint64_t>(SettingOf::kThreadCache), parts_);
+  AppendVarint(cache, parts_);
   parts_.append(records.data(), records.size());
   event_count_ += event_count;
 }
@@ -246,7 +246,7 @@ void Encoder::Seal() {
   const absl::string_view own(buffer_.data(), static_cast<std::size_t>(at_ - buffer_.data()));
   if (!parts_.empty()) {
     parts_ += FirstByte(RecordKind::kSetting);
-    AppendVarint(static_cast<std::uint64_t>(SettingOf::kDesk), parts_);
+    AppendVarint(static_cast<std::uint64_t>(SettingOf::kThreadCache), parts_);
     AppendVarint(0, parts_);
     parts_.append(own.data(), own.size());
     output_(ChunkKind::kRecords, parts_);

@@ -56,9 +56,10 @@ class Encoder : private RecordWriter {
       SealAfter(event.action);
   }
 
-  // The records of a desk of its own, from 1 on, which join the chunk that ends next: in ascending order of the desks.
-  void AddPart(std::uint64_t desk, absl::string_view records, std::uint64_t event_count);
-  // What desks wrote in turns before this one comes before what follows.
+  // The records of a thread cache of its own, from 1 on, which join the chunk that ends next: in ascending order of the
+  // thread caches.
+  void AddPart(std::uint64_t cache, absl::string_view records, std::uint64_t event_count);
+  // What thread caches wrote in turns before this one comes before what follows.
   void PutTurn(std::uint64_t turn);
 
   void SetDevice(int device);

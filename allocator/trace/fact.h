@@ -119,12 +119,12 @@ struct WaitsOwed {
   bool operator==(const WaitsOwed&) const = default;
 };
 
-// The request under way asked the device for the arena of a plan: the next segment, or refusal, is of so many bytes
+// The request under way asked the device for the segment of a plan: the next segment, or refusal, is of so many bytes
 // (an even number) and of this pool of the two.
-struct ArenaAsked {
+struct PlannedSegmentAsked {
   std::uint64_t bytes = 0;
   bool is_small_pool = false;
-  bool operator==(const ArenaAsked&) const = default;
+  bool operator==(const PlannedSegmentAsked&) const = default;
 };
 // The next event is a block that a plan placed: at exactly its address, whatever the rules would say.
 struct PlacedByPlan {
@@ -137,7 +137,7 @@ using AnyFact =
     std::variant<fact::CacheEmptied, fact::GrowthRefused, fact::LimitSet, fact::PoolEmptied, fact::GarbageCollected,
                  fact::PoolUsers, fact::PoolTraits, fact::PoolBegun, fact::PoolEnded, fact::AddressesReserved,
                  fact::AskedFor, fact::SearchMissed, fact::GaveUp, fact::PagesMapped, fact::SettingsChanged,
-                 fact::StreamWaited, fact::WaitsOwed, fact::ArenaAsked, fact::PlacedByPlan>;
+                 fact::StreamWaited, fact::WaitsOwed, fact::PlannedSegmentAsked, fact::PlacedByPlan>;
 
 // Whether the fact is one of these kinds.
 template <typename... Kinds>

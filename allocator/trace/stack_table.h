@@ -18,7 +18,7 @@ namespace ashlar::trace {
 
 using FrameId = std::uint32_t;
 
-// The file of a frame that is a scope of the program (core/seat.h), named by its function.
+// The file of a frame that is a scope of the program (core/slot.h), named by its function.
 inline constexpr char kScopeFile[] = "scope";
 
 // Which node of an fx graph a line of generated code runs (torch.cuda.memory._dump_snapshot with

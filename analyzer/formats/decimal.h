@@ -12,7 +12,7 @@
 #include <cstring>
 #include <limits>
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace internal {
 
 inline constexpr std::array<std::uint64_t, 9> kPowersOfTen = {1,      10,      100,      1000,     10000,
@@ -71,6 +71,6 @@ inline bool ScanDecimal(const char** at, const char* end, std::uint64_t* value) 
   return p - start <= 19 || internal::ScanExactly(start, p, value);  // 19 digits always fit
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_DECIMAL_H_

@@ -23,7 +23,7 @@
 #include "analyzer/formats/torch/torch_snapshot.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 constexpr absl::string_view kSpace = " \t\r\n";
@@ -249,4 +249,4 @@ InputKind Sniff(absl::string_view bytes) { return FormatOf(bytes).kind; }
 
 bool IsUnknownBinary(absl::string_view head) { return !HasByteOrderMark(head) && Sniff(head) == InputKind::kBinary; }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -23,7 +23,7 @@
 #include "analyzer/formats/plain/minimalloc_csv.h"
 #include "analyzer/formats/read_limits.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 enum class InputKind : std::uint8_t {
   kEmpty,
@@ -70,6 +70,6 @@ InputKind Sniff(absl::string_view bytes);
 // is known here: it is binary, of no known format.
 bool IsUnknownBinary(absl::string_view head);
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_FORMATS_H_

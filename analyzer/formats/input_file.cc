@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/formats/unpack.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 // A file that has no name; -1 where there is no room for one.
@@ -268,4 +268,4 @@ absl::StatusOr<InputBytes> OpenInput(const std::string& path, const OpenRules& r
   return Named(path, OpenAndUnpack(path, rules));
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

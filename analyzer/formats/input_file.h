@@ -20,7 +20,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/formats/mapped_file.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 inline constexpr std::uint64_t kDefaultMaxInputBytes = 4 * kGiB;
 inline constexpr std::uint64_t kMostMappedBytes = 1024 * kGiB;
@@ -104,6 +104,6 @@ class SpooledBytes {
   std::string held_;
 };
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_INPUT_FILE_H_

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "analyzer/formats/mapped_file.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 // The mapped files of the process: from their first byte to their end.
@@ -92,4 +92,4 @@ ReadingProgress ProgressOfReading() {
   return {mappings.done_bytes, static_cast<std::uint64_t>(end - begin)};
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

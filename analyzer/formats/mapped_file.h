@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // A large input is mapped, not read (input_file.h): the system takes its pages back as a reader is through with them,
 // and brings them again should somebody look at them later.
@@ -74,6 +74,6 @@ class MappedFile {
   std::size_t size_;
 };
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_MAPPED_FILE_H_

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 struct ReadLimits {
   // Of each device the last events, as many as this; those before are summed (trace::TraceWindow; its allocated peak is
@@ -14,6 +14,6 @@ struct ReadLimits {
   std::uint64_t max_events = 0;
 };
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_READ_LIMITS_H_

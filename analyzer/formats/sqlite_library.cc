@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/formats/system_library.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 constexpr char kLibrary[] = "libsqlite3.so.0";
@@ -40,4 +40,4 @@ absl::StatusOr<const SqliteLibrary*> SqliteLibrary::Load() {
   return &**loaded;
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -13,7 +13,7 @@
 struct sqlite3;  // as sqlite3.h names them
 struct sqlite3_stmt;
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // Values of sqlite3.h, which its interface keeps for good.
 inline constexpr int kSqliteOk = 0;
@@ -48,6 +48,6 @@ struct SqliteLibrary {
   static absl::StatusOr<const SqliteLibrary*> Load();
 };
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_SQLITE_LIBRARY_H_

@@ -7,7 +7,7 @@
 
 #include <dlfcn.h>
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 class SystemLibrary {
  public:
@@ -25,6 +25,6 @@ class SystemLibrary {
   void* library_;
 };
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_SYSTEM_LIBRARY_H_

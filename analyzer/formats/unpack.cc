@@ -17,7 +17,7 @@
 #include "analyzer/formats/system_library.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 constexpr std::size_t kPartBytes = 1024 * 1024;
@@ -440,4 +440,4 @@ absl::StatusOr<std::string> Unpack(absl::string_view bytes, std::uint64_t max_ou
   return out;
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // By the first six bytes.
 bool IsPacked(absl::string_view bytes);
@@ -30,6 +30,6 @@ absl::Status UnpackTo(absl::string_view bytes, std::uint64_t max_output_bytes,
 
 absl::StatusOr<std::string> Unpack(absl::string_view bytes, std::uint64_t max_output_bytes);
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_UNPACK_H_

@@ -5,7 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 std::uint8_t Byte(absl::string_view text, std::size_t i) { return static_cast<std::uint8_t>(text[i]); }
@@ -121,4 +121,4 @@ std::string Quoted(absl::string_view text) {
   return absl::StrCat("'", absl::CHexEscape(text.substr(0, kShown)), text.size() > kShown ? "...'" : "'");
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 bool IsUtf8(absl::string_view text);
 
@@ -26,6 +26,6 @@ std::optional<std::string> WithoutByteOrderMark(absl::string_view bytes);
 // For messages: escaped, and shortened to about 60 characters.
 std::string Quoted(absl::string_view text);
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_UTF8_H_

@@ -48,12 +48,13 @@ FreeCompletions FindCompletions(const std::vector<trace::Event>& events, const s
 struct RequestFacts {
   std::optional<trace::fact::AskedFor> asked = {};
   bool is_missed = false;          // it was not searched for
-  core::Direction direction = {};  // the arena that a plan asked for, and where it placed the block
+  core::Direction direction = {};  // the planned segment that a plan asked for, and where it placed the block
   bool is_placed = false;          // by a plan
 
   void Take(const trace::AnyFact& fact) {
     if (const auto* asked_for = std::get_if<trace::fact::AskedFor>(&fact)) asked = *asked_for;
-    if (const auto* arena = std::get_if<trace::fact::ArenaAsked>(&fact)) direction.arena_bytes = arena->bytes;
+    if (const auto* segment = std::get_if<trace::fact::PlannedSegmentAsked>(&fact))
+      direction.segment_bytes = segment->bytes;
     is_missed |= trace::IsAny<trace::fact::SearchMissed>(fact);
     is_placed |= trace::IsAny<trace::fact::PlacedByPlan>(fact);
   }

@@ -38,14 +38,14 @@ class TimelineSink final : public OpSink {
     timeline::EventFacts facts{.block_size_bytes = block_size_bytes};
     if (event.action == trace::Action::kSegmentMap) facts.is_small_pool = std::exchange(maps_small_pool_, std::nullopt);
     // One that was refused is asked for by no event.
-    if (event.action == trace::Action::kSegmentAlloc && arena_asked_.bytes == event.size_bytes) {
-      facts.is_small_pool = std::exchange(arena_asked_, {}).is_small_pool;
+    if (event.action == trace::Action::kSegmentAlloc && segment_asked_.bytes == event.size_bytes) {
+      facts.is_small_pool = std::exchange(segment_asked_, {}).is_small_pool;
     }
     status_ = builder_.Add(located, facts);
   }
   void OnFact(const trace::AnyFact& fact) override {
     if (const auto* mapped = std::get_if<trace::fact::PagesMapped>(&fact)) maps_small_pool_ = mapped->is_small_pool;
-    if (const auto* asked = std::get_if<trace::fact::ArenaAsked>(&fact)) arena_asked_ = *asked;
+    if (const auto* asked = std::get_if<trace::fact::PlannedSegmentAsked>(&fact)) segment_asked_ = *asked;
   }
 
   absl::StatusOr<timeline::Timeline> Finish() {
@@ -59,8 +59,8 @@ class TimelineSink final : public OpSink {
   std::uint64_t op_ = 0;
   trace::StackId stack_ = trace::kNoStack;
   std::int64_t time_us_ = trace::kNoTime;
-  std::optional<bool> maps_small_pool_;  // the next event
-  trace::fact::ArenaAsked arena_asked_;  // the last one
+  std::optional<bool> maps_small_pool_;             // the next event
+  trace::fact::PlannedSegmentAsked segment_asked_;  // the last one
 };
 
 }  // namespace ashlar::replay

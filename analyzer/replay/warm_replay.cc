@@ -225,7 +225,7 @@ class WarmReplayer {
       return pools[request.pool];
     }
     const auto it = std::find_if(pools.begin(), pools.end(), [&](PoolId pool) {
-      return heap().MakePlan({request.bytes, request.stream, pool}).block == nullptr;
+      return heap().Decide({request.bytes, request.stream, pool}).block == nullptr;
     });
     return it == pools.end() ? pools[request.pool] : *it;
   }
@@ -255,7 +255,7 @@ class WarmReplayer {
   // what the request needed and the whole cache as well, as it did later (what others hold of it seldom shrinks). Where
   // the stacks tell that the request itself released, it did.
   bool WasCalled(absl::Span<const Event> released, const policy::Request& request, const RecordedAnswer& answer) const {
-    if (heap().MakePlan(request).block != nullptr) return true;
+    if (heap().Decide(request).block != nullptr) return true;
     const Event& own = EventAt(answer.event);
     if (answer.is_oom || (own.stack != trace::kNoStack && own.stack == released.back().stack)) return false;
     std::uint64_t grown_bytes = 0;

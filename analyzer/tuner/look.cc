@@ -24,7 +24,7 @@ namespace ashlar::tuner {
 namespace {
 
 using analyses::EventRange;
-using remedies::Setting;
+using whatif::Setting;
 
 constexpr std::uint64_t kNoCapacity = std::uint64_t{1} << 62;
 
@@ -35,7 +35,7 @@ Figures FiguresOf(const core::Stats& stats) {
 
 auto RankOf(const Tried& tried) {
   return std::tuple(tried.figures.failures, tried.figures.retries, tried.figures.peak_reserved_bytes,
-                    remedies::KeyCount(tried.conf));
+                    whatif::KeyCount(tried.conf));
 }
 
 // Events since which the settings are what they are.
@@ -110,8 +110,8 @@ class Looker {
         peaks_from_(least == 0 ? 0 : static_cast<std::uint64_t>(least) + 1),
         options_(options),
         capacity_(CapacityOf(steps, recorded.observed)),
-        requests_(remedies::SharedWhatIfRequests(recorded.program, /*is_capacity_known=*/true)),
-        sizes_(remedies::SizesOf(*requests_)) {
+        requests_(whatif::SharedWhatIfRequests(recorded.program, /*is_capacity_known=*/true)),
+        sizes_(whatif::SizesOf(*requests_)) {
     cold_.baseline = in_force_;
     cold_.capacity_bytes = capacity_;
   }
@@ -137,7 +137,7 @@ class Looker {
 
   // From an empty allocator.
   absl::StatusOr<Figures> Start(const policy::Options& options) const {
-    const absl::StatusOr<remedies::WhatIfRow> row = remedies::RunWhatIf(*requests_, cold_, options);
+    const absl::StatusOr<whatif::WhatIfRow> row = whatif::RunWhatIf(*requests_, cold_, options);
     if (!row.ok()) return row.status();
     return Figures{row->peak_reserved_bytes, row->ooms, row->retries};
   }
@@ -154,7 +154,7 @@ class Looker {
     // Not sync_just_enough: a recording does not tell all that it decides by.
     std::vector<std::string> more = {"search_after_sync:True"};
     if (options_.may_borrow) more.emplace_back("borrow_across_streams:True");
-    for (const std::string& key : more) Try({remedies::JoinConfs(in_force_.conf, key)}, live, tried);
+    for (const std::string& key : more) Try({whatif::JoinConfs(in_force_.conf, key)}, live, tried);
     return BestOf(tried);
   }
 
@@ -166,18 +166,18 @@ class Looker {
       return Start(*options);
     };
     std::vector<Tried> tried = Search(start, /*has_all=*/true);
-    Try({remedies::JoinConfs("policy:ashlar", Carried())}, start, tried);
+    Try({whatif::JoinConfs("policy:ashlar", Carried())}, start, tried);
     return BestOf(tried);
   }
 
  private:
-  std::string Carried() const { return remedies::CarriedConf(in_force_.conf); }
+  std::string Carried() const { return whatif::CarriedConf(in_force_.conf); }
 
   template <typename Replay>
   void Try(const std::vector<std::string>& confs, const Replay& replay, std::vector<Tried>& out) const {
     std::vector<absl::StatusOr<Figures>> figures(confs.size(), absl::UnknownError("not replayed"));
-    remedies::RunInParallel(confs.size(), remedies::ThreadCount(options_.threads),
-                            [&](std::size_t i) { figures[i] = replay(confs[i]); });
+    whatif::RunInParallel(confs.size(), whatif::ThreadCount(options_.threads),
+                          [&](std::size_t i) { figures[i] = replay(confs[i]); });
     for (std::size_t i = 0; i < confs.size(); ++i) {
       if (figures[i].ok()) out.push_back({confs[i], *figures[i]});
     }
@@ -185,18 +185,18 @@ class Looker {
 
   template <typename Replay>
   std::vector<Tried> Search(const Replay& replay, bool has_all) const {
-    const remedies::SettingsSpace space(
+    const whatif::SettingsSpace space(
         sizes_, {.compats = {in_force_.compat}, .has_memory_limit = steps_.recording->limit_bytes.has_value()});
     std::vector<Tried> out;
     std::vector<std::pair<Setting, Figures>> ranked;
     for (;;) {
       std::vector<Setting> best;
       for (const auto& [setting, figures] : ranked) best.push_back(setting);
-      const std::vector<Setting> round = remedies::NextRound(space, best, options_.most_replays);
+      const std::vector<Setting> round = whatif::NextRound(space, best, options_.most_replays);
       if (round.empty()) return out;
       std::vector<std::string> confs;
       for (const Setting& setting : round) {
-        confs.push_back(remedies::JoinConfs(remedies::ConfOf(setting), Carried()));
+        confs.push_back(whatif::JoinConfs(whatif::ConfOf(setting), Carried()));
       }
       std::vector<Tried> tried;
       for (std::size_t i = 0; i < confs.size(); ++i) {
@@ -228,8 +228,8 @@ class Looker {
   const LookOptions& options_;
   const std::uint64_t capacity_;
   const std::shared_ptr<const trace::RequestTrace> requests_;
-  const std::vector<remedies::RequestSize> sizes_;
-  remedies::WhatIfSettings cold_;
+  const std::vector<whatif::RequestSize> sizes_;
+  whatif::WhatIfSettings cold_;
 };
 
 std::string Named(const std::string& conf) { return conf.empty() ? "the default settings" : conf; }

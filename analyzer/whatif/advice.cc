@@ -11,7 +11,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/whatif/settings_space.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 constexpr double kAnyShare = -1e300;  // whatever its peak
@@ -280,4 +280,4 @@ void WithholdUnproven(const std::string& where, Advice& advice) {
                                  where.empty() ? "" : " ", where, ", so this is not proven: ", advice.sentence);
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

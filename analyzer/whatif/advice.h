@@ -11,7 +11,7 @@
 #include "analyzer/whatif/risk.h"
 #include "analyzer/whatif/what_if.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 // Ranks settings: one order and one rule of choice for every command that gives advice.
 //
@@ -98,6 +98,6 @@ Advice Advise(const std::vector<WhatIfRow>& rows, const std::string& settings = 
 // nothing is to be pasted, and the sentence says why. `where`: empty, or "in rank 3".
 void WithholdUnproven(const std::string& where, Advice& advice);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_ADVICE_H_

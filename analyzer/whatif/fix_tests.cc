@@ -9,7 +9,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/whatif/request_transforms.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using analyses::CauseContext;
@@ -315,4 +315,4 @@ absl::StatusOr<std::vector<TestedCause>> TestFixes(const std::vector<CauseFindin
   return Sorted(std::move(tested));
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

@@ -21,7 +21,7 @@
 #include "analyzer/analyses/causes/cause.h"
 #include "analyzer/whatif/what_if.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 struct FixTest {
   std::string change;   // "without waiting for other streams"
@@ -52,6 +52,6 @@ absl::StatusOr<std::vector<TestedCause>> TestFixes(const std::vector<analyses::C
                                                    const RecordedRequests& requests, const WhatIfSettings& settings,
                                                    const Progress& progress = {});
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_FIX_TESTS_H_

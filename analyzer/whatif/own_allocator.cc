@@ -7,7 +7,7 @@
 #include "allocator/policy/options.h"
 #include "analyzer/whatif/settings_space.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 const WhatIfRow* RecordedRow(const std::vector<WhatIfRow>& rows) {
@@ -64,4 +64,4 @@ absl::StatusOr<std::optional<OwnAllocator>> TryOwnAllocator(const trace::Request
   return out;
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

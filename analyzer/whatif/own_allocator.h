@@ -15,7 +15,7 @@
 #include "analyzer/whatif/advice.h"
 #include "analyzer/whatif/what_if.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 struct OwnAllocator {
   WhatIfRow row = {};
@@ -37,6 +37,6 @@ absl::StatusOr<std::optional<OwnAllocator>> TryOwnAllocator(const trace::Request
                                                             const analyses::Continuation* next,
                                                             const TriedSettings& tried);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_OWN_ALLOCATOR_H_

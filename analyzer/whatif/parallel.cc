@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 std::size_t ThreadCount(std::size_t asked) {
   if (asked > 0) return asked;
@@ -28,4 +28,4 @@ void RunInParallel(std::size_t count, std::size_t threads, const std::function<v
   for (std::thread& thread : others) thread.join();
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

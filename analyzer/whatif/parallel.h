@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <functional>
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 // `asked`, or one a core where that is 0.
 std::size_t ThreadCount(std::size_t asked);
@@ -19,6 +19,6 @@ std::size_t ThreadCount(std::size_t asked);
 // `job` must be safe to call from several threads at once and must not throw.
 void RunInParallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& job);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_PARALLEL_H_

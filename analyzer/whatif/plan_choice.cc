@@ -14,7 +14,7 @@
 #include "allocator/policy/size_rule.h"
 #include "analyzer/replay/request_replay.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using analyses::LaneRequest;
@@ -272,4 +272,4 @@ std::optional<PlanChoice> ChoosePlan(const PlannedRun& run) {
   return out;
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

@@ -18,7 +18,7 @@
 #include "allocator/trace/request.h"
 #include "analyzer/analyses/plan/make_plan.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 // Which requests a run makes, lane by lane, and how long each block is in use: what a plan is made of.
 
@@ -105,6 +105,6 @@ policy::Options Following(const policy::Options& settings, const policy::Placeme
 // nullopt where the requests cannot be replayed.
 std::optional<PlanChoice> ChoosePlan(const PlannedRun& run);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_PLAN_CHOICE_H_

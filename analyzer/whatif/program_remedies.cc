@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using analyses::CauseKind;
@@ -142,4 +142,4 @@ std::vector<ProgramRemedy> ProgramRemedies(absl::Span<const TestedCause> causes)
   return out;
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

@@ -17,7 +17,7 @@
 #include "absl/types/span.h"
 #include "analyzer/whatif/fix_tests.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 struct ProgramRemedy {
   analyses::CauseKind cause{};
@@ -31,6 +31,6 @@ struct ProgramRemedy {
 // In the order of `causes`: the change of the first comes first.
 std::vector<ProgramRemedy> ProgramRemedies(absl::Span<const TestedCause> causes);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_PROGRAM_REMEDIES_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using timeline::EventIndex;
@@ -116,4 +116,4 @@ RequestTrace WithEmptyCacheAt(const RequestTrace& requests, absl::Span<const std
   return out;
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

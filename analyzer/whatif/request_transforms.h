@@ -15,7 +15,7 @@
 #include "allocator/trace/request.h"
 #include "analyzer/timeline/timeline.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 // Where the blocks of a timeline stand in the requests that led to it.
 struct RequestPlaces {
@@ -47,6 +47,6 @@ trace::RequestTrace InPoolOfTheirOwn(trace::RequestTrace requests, absl::Span<co
 // torch.cuda.empty_cache() before the requests at these positions (ascending).
 trace::RequestTrace WithEmptyCacheAt(const trace::RequestTrace& requests, absl::Span<const std::size_t> positions);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_REQUEST_TRANSFORMS_H_

@@ -7,7 +7,7 @@
 #include "allocator/base/units.h"
 #include "allocator/policy/size_rule.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 std::vector<RequestSize> Counted(std::vector<RequestSize> sizes) {
@@ -167,4 +167,4 @@ RiskLevel WorstLevel(const std::vector<Risk>& risks) {
   return worst;
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

@@ -14,7 +14,7 @@
 #include "allocator/policy/options.h"
 #include "allocator/trace/request.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 // The sizes a program asks for, each with how often: what decides which settings can matter to it.
 //
@@ -56,6 +56,6 @@ std::optional<Risk> RetryRisk(std::uint64_t retries, std::uint64_t baseline_retr
 
 RiskLevel WorstLevel(const std::vector<Risk>& risks);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_RISK_H_

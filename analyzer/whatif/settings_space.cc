@@ -20,7 +20,7 @@
 #include "allocator/policy/placement_plan.h"
 #include "allocator/policy/size_rule.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 constexpr std::array<absl::string_view, 7> kSearchedKeys = {"expandable_segments",
@@ -349,4 +349,4 @@ std::vector<Setting> NextRound(const SettingsSpace& space, const std::vector<Set
   return out;
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

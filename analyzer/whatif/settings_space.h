@@ -21,7 +21,7 @@
 #include "allocator/policy/options.h"
 #include "analyzer/whatif/risk.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 // One point. 0 and false: the key is not given.
 struct Setting {
@@ -97,6 +97,6 @@ class SettingsSpace {
 // `ranked`: what was replayed, best first; `budget`: how many settings may be replayed in all. Empty: nothing left.
 std::vector<Setting> NextRound(const SettingsSpace& space, const std::vector<Setting>& ranked, std::uint64_t budget);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_SETTINGS_SPACE_H_

@@ -13,7 +13,7 @@
 #include "analyzer/whatif/parallel.h"
 #include "analyzer/whatif/settings_space.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 std::string Tried(const SweepResult& result) {
@@ -330,4 +330,4 @@ absl::StatusOr<SweepResult> RunSweep(absl::Span<const WhatIfInput> inputs, const
   return Sweep(inputs, options).Run();
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

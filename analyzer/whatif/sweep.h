@@ -19,7 +19,7 @@
 #include "analyzer/whatif/advice.h"
 #include "analyzer/whatif/what_if_input.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 struct SweepOptions {
   std::vector<std::string> confs = {};  // these, the recorded and the default settings only; empty = search
@@ -80,6 +80,6 @@ void AddTrace(WhatIfRow answer, SweepRow& row);
 // Sorts the rows, best first, marks them and chooses one. `carried` is what every offered conf keeps.
 void FinishRows(const std::string& carried, SweepResult& result);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_SWEEP_H_

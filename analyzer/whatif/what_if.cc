@@ -10,7 +10,7 @@
 #include "analyzer/whatif/parallel.h"
 #include "analyzer/whatif/settings_space.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 // What the confs say, but for those that decide as the baseline does.
@@ -183,4 +183,4 @@ absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& req
   return rows;
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

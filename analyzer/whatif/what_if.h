@@ -24,7 +24,7 @@
 #include "analyzer/replay/op_sink.h"
 #include "analyzer/whatif/risk.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 struct WhatIfSettings {
   policy::Options baseline;                     // what was recorded; its conf names the row
@@ -120,6 +120,6 @@ absl::StatusOr<std::vector<WhatIfRow>> RunWhatIfs(const trace::RequestTrace& req
                                                   const analyses::Continuation* next = nullptr,
                                                   WhatIfWatch* watch = nullptr);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_WHAT_IF_H_

@@ -13,7 +13,7 @@
 #include "analyzer/analyses/steps/steps.h"
 #include "analyzer/replay/recorded_options.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 WhatIfSettings SettingsOf(const policy::Options& baseline, const ReplayLimits& limits) {
@@ -194,4 +194,4 @@ std::optional<analyses::Continuation> ProjectionOf(const replay::SnapshotProgram
   return analyses::Continue(run);
 }
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

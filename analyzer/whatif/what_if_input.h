@@ -24,7 +24,7 @@
 #include "analyzer/timeline/timeline.h"
 #include "analyzer/whatif/what_if.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 
 struct ReplayLimits {
   std::optional<std::uint64_t> capacity_bytes = {};  // of the allocator, used where the record does not tell it
@@ -88,6 +88,6 @@ std::optional<analyses::Continuation> ProjectionOf(const replay::SnapshotProgram
                                                    const timeline::Timeline& observed, const trace::StackTable& stacks,
                                                    const analyses::Steps& steps);
 
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_WHAT_IF_INPUT_H_

@@ -49,7 +49,7 @@ absl::StatusOr<std::string> ExplainBytes(absl::string_view bytes, const ExplainO
 }
 
 absl::StatusOr<std::string> ExplainFile(const std::string& path, const ExplainOptions& options) {
-  const absl::StatusOr<readers::InputBytes> bytes = readers::OpenInput(path, {.is_enough = readers::IsUnknownBinary});
+  const absl::StatusOr<formats::InputBytes> bytes = formats::OpenInput(path, {.is_enough = formats::IsUnknownBinary});
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<std::string> text = ExplainText(*bytes, options);
   if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat(path, ": ", text.status().message()));

@@ -16,7 +16,7 @@ namespace ashlar::answers {
 namespace {
 
 // Packs and has the offsets checked.
-absl::Status PackProblem(std::uint64_t max_steps, const remedies::Progress& progress, BoundAnswer& out) {
+absl::Status PackProblem(std::uint64_t max_steps, const whatif::Progress& progress, BoundAnswer& out) {
   if (progress) progress(absl::StrCat("packing ", FormatCount(out.problem.buffers.size()), " lifetimes"));
   const analyses::Packing packing = analyses::Pack(out.problem.buffers, {.max_steps = max_steps});
   const absl::Status check = analyses::CheckPacking(out.problem.buffers, packing.offsets, packing.height);
@@ -29,7 +29,7 @@ absl::Status PackProblem(std::uint64_t max_steps, const remedies::Progress& prog
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::uint64_t> CheckGiven(const readers::PackingProblem& problem) {
+absl::StatusOr<std::uint64_t> CheckGiven(const formats::PackingProblem& problem) {
   std::uint64_t height = 0;
   for (std::size_t i = 0; i < problem.offsets.size(); ++i) {
     if (problem.offsets[i] > UINT64_MAX - problem.buffers[i].size) {
@@ -56,7 +56,7 @@ void NoteTrace(const TracedRun& run, const analyses::BlockLifetimes& lifetimes, 
 }  // namespace
 
 absl::StatusOr<BoundAnswer> BoundOfTrace(std::string input, const TracedRun& run, std::uint64_t max_steps,
-                                         const remedies::Progress& progress) {
+                                         const whatif::Progress& progress) {
   BoundAnswer out{std::move(input), run.source};
   analyses::BlockLifetimes lifetimes = analyses::LifetimesOf(run.timeline);
   for (std::size_t i = 0; i < lifetimes.in_use.size(); ++i) out.problem.ids.push_back(absl::StrCat(i));
@@ -67,9 +67,9 @@ absl::StatusOr<BoundAnswer> BoundOfTrace(std::string input, const TracedRun& run
   out.lower_bound = lifetimes.live_bytes_peak;
   out.reserved_bytes = run.timeline.reserved_peak().bytes;
   if (!run.has_events || !run.has_allocator) return out;
-  remedies::WhatIfSettings settings;
+  whatif::WhatIfSettings settings;
   settings.baseline = run.options;
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(run.requests, settings, progress);
+  absl::StatusOr<std::vector<whatif::WhatIfRow>> rows = whatif::RunWhatIfs(run.requests, settings, progress);
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   const std::uint64_t cold = out.what_if.front().peak_reserved_bytes;
@@ -83,8 +83,8 @@ absl::StatusOr<BoundAnswer> BoundOfTrace(std::string input, const TracedRun& run
   return out;
 }
 
-absl::StatusOr<BoundAnswer> BoundOfProblem(std::string input, readers::PackingProblem problem, std::uint64_t max_steps,
-                                           const remedies::Progress& progress) {
+absl::StatusOr<BoundAnswer> BoundOfProblem(std::string input, formats::PackingProblem problem, std::uint64_t max_steps,
+                                           const whatif::Progress& progress) {
   BoundAnswer out{std::move(input), absl::StrCat("packing problem, ", FormatCount(problem.buffers.size()), " buffers")};
   out.is_bytes = false;
   if (!problem.offsets.empty()) {
@@ -97,7 +97,7 @@ absl::StatusOr<BoundAnswer> BoundOfProblem(std::string input, readers::PackingPr
   return out;
 }
 
-std::optional<double> GapClosed(const BoundAnswer& answer, const remedies::WhatIfRow& row) {
+std::optional<double> GapClosed(const BoundAnswer& answer, const whatif::WhatIfRow& row) {
   if (answer.what_if.empty()) return std::nullopt;
   const std::uint64_t baseline = answer.what_if.front().peak_reserved_bytes;
   if (baseline <= answer.lower_bound) return std::nullopt;
@@ -134,8 +134,8 @@ void AppendLine(const answers::BoundAnswer& report, const char* name, std::uint6
 void AppendWhatIfs(const answers::BoundAnswer& report, std::string& out) {
   if (report.what_if.empty()) return;
   out += "\nWHAT COMES CLOSER   (each row replayed from an empty allocator in memory that does not run out)\n";
-  const remedies::WhatIfRow* best = &report.what_if.front();
-  for (const remedies::WhatIfRow& row : report.what_if) {
+  const whatif::WhatIfRow* best = &report.what_if.front();
+  for (const whatif::WhatIfRow& row : report.what_if) {
     if (row.peak_reserved_bytes < best->peak_reserved_bytes) best = &row;
     const std::optional<double> closed = answers::GapClosed(report, row);
     std::string remark = AboveText(row.peak_reserved_bytes, report.lower_bound);
@@ -200,7 +200,7 @@ std::string ToJson(const answers::BoundAnswer& report) {
               {"reserved_above_bound", Json(nullptr)}};
   if (report.reserved_bytes) out["reserved_above_bound"] = OrNull(Above(*report.reserved_bytes, report.lower_bound));
   out["what_if"] = Json::Array();
-  for (const remedies::WhatIfRow& row : report.what_if) {
+  for (const whatif::WhatIfRow& row : report.what_if) {
     out["what_if"].Append({{"conf", row.conf},
                            {"is_recorded_setting", row.is_baseline},
                            {"peak_reserved_bytes", row.peak_reserved_bytes},

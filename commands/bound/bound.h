@@ -27,21 +27,21 @@ struct BoundAnswer {
   std::uint64_t search_steps = 0;
   std::optional<std::uint64_t> reserved_bytes = {};  // peak; nullopt for a packing problem
   std::optional<std::uint64_t> given_height = {};    // of the offsets in the input, checked
-  std::vector<remedies::WhatIfRow> what_if = {};     // the settings of the trace first
+  std::vector<whatif::WhatIfRow> what_if = {};       // the settings of the trace first
   std::vector<trace::Note> notes = {};
-  readers::PackingProblem problem = {};  // with the offsets found: the certificate
+  formats::PackingProblem problem = {};  // with the offsets found: the certificate
 
   bool IsOptimal() const { return packing_height == lower_bound; }
 };
 
 // InvalidArgument where the offsets that a problem comes with are no packing; Internal where ours are not.
 absl::StatusOr<BoundAnswer> BoundOfTrace(std::string input, const TracedRun& run, std::uint64_t max_steps,
-                                         const remedies::Progress& progress = {});
-absl::StatusOr<BoundAnswer> BoundOfProblem(std::string input, readers::PackingProblem problem, std::uint64_t max_steps,
-                                           const remedies::Progress& progress = {});
+                                         const whatif::Progress& progress = {});
+absl::StatusOr<BoundAnswer> BoundOfProblem(std::string input, formats::PackingProblem problem, std::uint64_t max_steps,
+                                           const whatif::Progress& progress = {});
 
 // How much of what is reserved above the lower bound another setting saves; nullopt where nothing lies above it.
-std::optional<double> GapClosed(const BoundAnswer& answer, const remedies::WhatIfRow& row);
+std::optional<double> GapClosed(const BoundAnswer& answer, const whatif::WhatIfRow& row);
 
 }  // namespace ashlar::answers
 

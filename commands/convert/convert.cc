@@ -22,7 +22,7 @@ void NoteLoss(std::uint64_t count, absl::string_view message, ConversionNotes& o
 }
 
 // Lifetimes as requests, in the order of their times; what ends at a time makes room for what begins there.
-trace::RequestTrace RequestsOf(const readers::PackingProblem& problem) {
+trace::RequestTrace RequestsOf(const formats::PackingProblem& problem) {
   struct Edge {
     std::int64_t time;
     bool is_begin;
@@ -64,7 +64,7 @@ absl::StatusOr<ConversionNotes> SnapshotToTrace(const trace::Snapshot& snapshot,
                                                 ByteSink& out) {
   const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, settings);
   if (!run.ok()) return run.status();
-  const readers::PlainTraceLosses lost = readers::WritePlainTrace(run->recorded.program.requests, out);
+  const formats::PlainTraceLosses lost = formats::WritePlainTrace(run->recorded.program.requests, out);
   ConversionNotes notes;
   NoteOneDevice(snapshot, run->device, notes);
   NoteLoss(run->timeline.oom_events().size(),
@@ -83,12 +83,12 @@ absl::StatusOr<ConversionNotes> SnapshotToCsv(const trace::Snapshot& snapshot, c
   const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, settings);
   if (!run.ok()) return run.status();
   const analyses::BlockLifetimes lifetimes = analyses::LifetimesOf(run->timeline);
-  readers::PackingProblem problem;
+  formats::PackingProblem problem;
   for (const trace::Lifetime& lifetime : lifetimes.in_use) {
     problem.ids.push_back(absl::StrCat("b", problem.ids.size()));
     problem.buffers.push_back(lifetime);
   }
-  out.Append(readers::WriteMinimallocCsv(problem));
+  out.Append(formats::WriteMinimallocCsv(problem));
   ConversionNotes notes;
   NoteOneDevice(snapshot, run->device, notes);
   NoteLoss(lifetimes.unknown_requests, "blocks whose request is not known, written with the block's size", notes);
@@ -98,7 +98,7 @@ absl::StatusOr<ConversionNotes> SnapshotToCsv(const trace::Snapshot& snapshot, c
 }
 
 ConversionNotes WholeToPickle(const trace::Snapshot& snapshot, ByteSink& out) {
-  readers::WriteTorchSnapshot(snapshot, out);
+  formats::WriteTorchSnapshot(snapshot, out);
   ConversionNotes notes;
   if (!snapshot.recording.has_value()) return notes;
   std::uint64_t block_sizes = 0;
@@ -147,10 +147,10 @@ absl::StatusOr<ConversionNotes> ConvertSnapshot(const trace::Snapshot& snapshot,
 absl::StatusOr<ConversionNotes> ConvertRequests(const trace::RequestTrace& requests, OutputFormat to,
                                                 const ReplaySettings& settings, const CutRule& cut, ByteSink& out) {
   if (to == OutputFormat::kTrace) {
-    readers::WritePlainTrace(requests, out);
+    formats::WritePlainTrace(requests, out);
     return ConversionNotes{};
   }
-  const absl::StatusOr<policy::Options> policy_options = remedies::OverriddenOptions(settings.overrides);
+  const absl::StatusOr<policy::Options> policy_options = whatif::OverriddenOptions(settings.overrides);
   if (!policy_options.ok()) return policy_options.status();
   replay::RequestReplayOptions replay_options{*policy_options, {}, settings.memory_fraction};
   replay_options.device.address_order = settings.segment_addresses.value_or(device::AddressOrder::kAscending);
@@ -165,10 +165,10 @@ absl::StatusOr<ConversionNotes> ConvertRequests(const trace::RequestTrace& reque
   return notes;
 }
 
-absl::StatusOr<ConversionNotes> ConvertProblem(const readers::PackingProblem& problem, OutputFormat to,
+absl::StatusOr<ConversionNotes> ConvertProblem(const formats::PackingProblem& problem, OutputFormat to,
                                                const ReplaySettings& settings, const CutRule& cut, ByteSink& out) {
   if (to == OutputFormat::kCsv) {
-    out.Append(readers::WriteMinimallocCsv(problem));
+    out.Append(formats::WriteMinimallocCsv(problem));
     return ConversionNotes{};
   }
   absl::StatusOr<ConversionNotes> notes = ConvertRequests(RequestsOf(problem), to, settings, cut, out);
@@ -200,7 +200,7 @@ absl::StatusOr<ConversionNotes> Convert(const Input& input, OutputFormat to, con
 
 Input WithoutProblem(Input input) {
   if (input.problem() == nullptr) return input;
-  return Input(std::make_unique<const readers::Content>(RequestsOf(*input.problem())));
+  return Input(std::make_unique<const formats::Content>(RequestsOf(*input.problem())));
 }
 
 }  // namespace ashlar::answers

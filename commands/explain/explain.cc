@@ -77,7 +77,7 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   if (!run.ok()) return run.status();
 
   Explanation out;
-  const remedies::WhatIfInput input = remedies::InputWithoutRequests(requests, run->options, LimitsOf(options.replay));
+  const whatif::WhatIfInput input = whatif::InputWithoutRequests(requests, run->options, LimitsOf(options.replay));
   out.source = DescribeRequests(requests);
   out.replayed_as = input.replayed_as;
   TimelineContext context{&run->options, nullptr, options.replay.capacity_bytes, std::nullopt};
@@ -90,19 +90,19 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
     picture.emplace(*options.picture, run->timeline, nullptr, no_labels);
     picture->SetPlaces({ops.begin(), ops.end()});
   }
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(
+  absl::StatusOr<std::vector<whatif::WhatIfRow>> rows = whatif::RunWhatIfs(
       requests, input.settings, options.replay.progress, nullptr, picture.has_value() ? picture->watch() : nullptr);
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
   out.what_if_capacity_bytes = AllocatorBytes(options.replay);
-  out.advice = remedies::Advise(out.what_if);
-  absl::StatusOr<std::optional<remedies::OwnAllocator>> own =
-      remedies::TryOwnAllocator(requests, input.settings, nullptr, {out.what_if, out.advice, /*is_pytorch=*/false});
+  out.advice = whatif::Advise(out.what_if);
+  absl::StatusOr<std::optional<whatif::OwnAllocator>> own =
+      whatif::TryOwnAllocator(requests, input.settings, nullptr, {out.what_if, out.advice, /*is_pytorch=*/false});
   if (!own.ok()) return own.status();
   out.own = *std::move(own);
   if (absl::Status status = AddCauses(std::move(causes), requests, options, out); !status.ok()) return status;
   SetLastVerdict(out);
-  TellOfFailuresInLog(readers::FailedInRmmLog(requests), out);
+  TellOfFailuresInLog(formats::FailedInRmmLog(requests), out);
   out.notes.insert(out.notes.end(), requests.notes.begin(), requests.notes.end());
   if (!options.replay.capacity_bytes.has_value()) {
     out.notes.push_back({"capacity_unknown",
@@ -276,7 +276,7 @@ absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const 
 
 namespace {
 
-std::string Headline(const readers::OomMessage& message, OomVerdict verdict) {
+std::string Headline(const formats::OomMessage& message, OomVerdict verdict) {
   if (message.FindNote("not_out_of_memory") != nullptr) return "NOT OUT OF MEMORY";
   if (message.told > 1 && message.Detail("largest_tried") != nullptr) {
     return absl::StrCat("REFUSED BY THE DEVICE  device ", message.device.value_or(0), ": ", FormatCount(message.told),
@@ -298,11 +298,11 @@ bool SameCauses(const Explanation& a, const Explanation& b) {
       [&parts](const ExplainedCause& x, const ExplainedCause& y) { return parts(x.finding) == parts(y.finding); });
 }
 
-MessageFacts FactsOf(const readers::OomMessage& message) {
+MessageFacts FactsOf(const formats::OomMessage& message) {
   MessageFacts out{message.family, message.device, message.truncated, message.told, {}};
   if (message.limit.has_value()) out.figures.push_back({"limit", *message.limit});
   out.figures.insert(out.figures.end(), message.details.begin(), message.details.end());
-  for (const readers::ProcessUse& process : message.processes) {
+  for (const formats::ProcessUse& process : message.processes) {
     if (!process.used.has_value()) continue;
     const std::string name =
         process.is_this_process ? "this_process" : absl::StrCat("process_", process.pid.value_or(0));
@@ -327,9 +327,9 @@ bool TellsTheSame(const Explanation& a, const Explanation& b, bool is_chained) {
 
 }  // namespace
 
-std::optional<RaisedAt> RaisedAtOf(const readers::OomMessage& message) {
+std::optional<RaisedAt> RaisedAtOf(const formats::OomMessage& message) {
   std::vector<trace::Frame> frames;
-  for (const readers::TracebackLine& line : message.traceback) frames.push_back(line.frame);
+  for (const formats::TracebackLine& line : message.traceback) frames.push_back(line.frame);
   // A compiled library tells its sources by paths that look like the program's own.
   for (trace::Frame& frame : frames) {
     if (absl::EndsWith(frame.file, ".pyx")) frame.file = absl::StrCat("/site-packages/", frame.file);
@@ -344,7 +344,7 @@ std::optional<RaisedAt> RaisedAtOf(const readers::OomMessage& message) {
   return out;
 }
 
-Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options) {
+Explanation ExplainMessage(const formats::OomMessage& message, const ExplainOptions& options) {
   const analyses::OomMessageVerdict verdict =
       analyses::JudgeOomMessage(message, {.capacity_bytes = options.replay.capacity_bytes});
   Explanation out;
@@ -370,14 +370,14 @@ Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOpti
   return out;
 }
 
-std::vector<Explanation> ExplainMessages(absl::Span<const readers::OomMessage> messages,
+std::vector<Explanation> ExplainMessages(absl::Span<const formats::OomMessage> messages,
                                          const ExplainOptions& options) {
   std::vector<Explanation> out;
   std::vector<std::uint64_t> times;
   // Headline and evidence, where the figures of a message stand -> those of `out` that have them: few.
   std::map<std::pair<std::string, std::vector<std::string>>, std::vector<std::size_t>> seen;
   std::uint64_t left_out = 0;
-  for (const readers::OomMessage& message : messages) {
+  for (const formats::OomMessage& message : messages) {
     if (out.size() == kMostExplainedMessages) {
       ++left_out;
       continue;

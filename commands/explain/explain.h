@@ -47,14 +47,14 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
 absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainOptions& options);
 
 // From the message's traceback; nullopt where it has none.
-std::optional<RaisedAt> RaisedAtOf(const readers::OomMessage& message);
+std::optional<RaisedAt> RaisedAtOf(const formats::OomMessage& message);
 
-Explanation ExplainMessage(const readers::OomMessage& message, const ExplainOptions& options);
+Explanation ExplainMessage(const formats::OomMessage& message, const ExplainOptions& options);
 
 inline constexpr std::size_t kMostExplainedMessages = 1000;
 // One for each different message, in the order of the first ones; what stands several times is counted in a note. At
 // most so many: a note of the last one counts the messages behind it.
-std::vector<Explanation> ExplainMessages(absl::Span<const readers::OomMessage> messages, const ExplainOptions& options);
+std::vector<Explanation> ExplainMessages(absl::Span<const formats::OomMessage> messages, const ExplainOptions& options);
 
 // Explains a trace of calls on device memory (trace::RecordsDeviceCalls). It has no caching allocator, so it has no
 // stranded memory, settings or retries. The explanation says who held the memory and what was not freed.

@@ -39,7 +39,7 @@ Json FidelityJson(const std::optional<replay::Fidelity>& fidelity) {
           {"tails_inferred", fidelity->tails_inferred}};
 }
 
-Json WhatIfJson(const remedies::WhatIfRow& row) {
+Json WhatIfJson(const whatif::WhatIfRow& row) {
   return {{"conf", row.conf},
           {"is_recorded_setting", row.is_baseline},
           {"peak_reserved_bytes", row.peak_reserved_bytes},
@@ -63,14 +63,14 @@ Json LeakJson(const answers::LeakLine& leak) {
       {"label", leak.label}, {"bytes_per_step", leak.bytes_per_step}, {"blocks", leak.blocks}, {"bytes", leak.bytes}};
 }
 
-Json FixRowJson(const remedies::WhatIfRow& row) {
+Json FixRowJson(const whatif::WhatIfRow& row) {
   return {{"peak_reserved_bytes", row.peak_reserved_bytes},
           {"ooms", row.ooms},
           {"retries", row.retries},
           {"driver_calls", row.driver_calls}};
 }
 
-Json FixJson(const std::optional<remedies::FixTest>& fix) {
+Json FixJson(const std::optional<whatif::FixTest>& fix) {
   if (!fix.has_value()) return nullptr;
   return {{"change", fix->change},
           {"is_setting", fix->is_setting},
@@ -124,7 +124,7 @@ Json MessageJson(const std::optional<answers::MessageFacts>& message) {
           {"device", OrNull(message->device)},
           {"truncated", message->is_cut_off},
           {"told", message->told},
-          {"figures", List(message->figures, [](const readers::NamedFigure& named) -> Json {
+          {"figures", List(message->figures, [](const formats::NamedFigure& named) -> Json {
              return {{"name", named.name}, {"bytes", named.figure.MiddleBytes()}, {"printed", named.figure.printed}};
            })}};
 }
@@ -212,7 +212,7 @@ Json ProgramJson(const answers::ProgramView& view) {
           {"leaks", List(view.leaks, LeakJson)}};
 }
 
-Json ProgramRemedyJson(const remedies::ProgramRemedy& remedy) {
+Json ProgramRemedyJson(const whatif::ProgramRemedy& remedy) {
   return {{"cause", std::string(analyses::CauseName(remedy.cause))},
           {"sentence", remedy.sentence},
           {"python", remedy.python},
@@ -221,7 +221,7 @@ Json ProgramRemedyJson(const remedies::ProgramRemedy& remedy) {
           {"is_proven", remedy.is_proven}};
 }
 
-Json OwnJson(const std::optional<remedies::OwnAllocator>& own) {
+Json OwnJson(const std::optional<whatif::OwnAllocator>& own) {
   if (!own.has_value()) return nullptr;
   return {{"what_if", WhatIfJson(own->row)}, {"sentence", TextOrNull(own->sentence)}, {"run", OrNull(own->run)}};
 }
@@ -287,10 +287,10 @@ std::string CountOf(std::uint64_t count, const char* what) {
 
 }  // namespace
 
-std::string ProjectedText(const remedies::WhatIfRow& row) {
+std::string ProjectedText(const whatif::WhatIfRow& row) {
   if (!row.gets_past.value_or(row.is_cut_off && row.ooms == 0)) return "";
   if (!row.projected.has_value()) return "gets past; nothing is known beyond";
-  const remedies::ProjectedPart& next = *row.projected;
+  const whatif::ProjectedPart& next = *row.projected;
   if (next.ooms == 0) {
     return absl::StrCat("gets past; ", CountOf(next.requests, "request"), " more fit, peak ",
                         FormatBytes(next.peak_reserved_bytes));
@@ -304,7 +304,7 @@ std::string ProjectedText(const remedies::WhatIfRow& row) {
   return absl::StrCat(steps, "+", FormatBytes(next.growth_bytes_per_step), " a step");
 }
 
-Json ProjectedJson(const std::optional<remedies::ProjectedPart>& projected) {
+Json ProjectedJson(const std::optional<whatif::ProjectedPart>& projected) {
   if (!projected.has_value()) return nullptr;
   return {{"requests", projected->requests},
           {"steps", projected->steps},

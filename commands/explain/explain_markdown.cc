@@ -100,7 +100,7 @@ void AppendHolders(const answers::Explanation& e, std::string& out) {
 
 void AppendSettings(const answers::Explanation& e, std::string& out) {
   std::vector<Cells> rows;
-  for (const remedies::WhatIfRow& row : e.what_if) {
+  for (const whatif::WhatIfRow& row : e.what_if) {
     const std::string conf =
         absl::StrCat(row.conf.empty() ? "default" : row.conf, row.is_baseline ? " (recorded)" : "");
     const std::string outcome = !row.feasible.has_value() ? ""

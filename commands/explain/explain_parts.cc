@@ -160,7 +160,7 @@ void ExplainTimeline(const timeline::Timeline& timeline, const TimelineContext& 
                      const analyses::CauseHistory& history, Explanation& out) {
   const timeline::EventIndex moment = history.moment;
   const timeline::State& state = history.state;
-  const bool has_oom = remedies::CapacityAtOom(timeline, *context.options).has_value();
+  const bool has_oom = whatif::CapacityAtOom(timeline, *context.options).has_value();
   out.moment = DescribeMoment(timeline, moment);
   SetAccounting(analyses::AccountState(state), out);
   const std::optional<std::uint64_t> free_bytes =
@@ -182,7 +182,7 @@ namespace {
 
 constexpr std::size_t kMostLines = 3;
 
-ExplainedCause Explained(remedies::TestedCause cause, const trace::StackTable* stacks) {
+ExplainedCause Explained(whatif::TestedCause cause, const trace::StackTable* stacks) {
   ExplainedCause out;
   for (const trace::StackId stack : cause.finding.stacks) {
     if (stacks != nullptr && out.lines.size() < kMostLines) out.lines.push_back(analyses::StackLabel(*stacks, stack));
@@ -192,9 +192,9 @@ ExplainedCause Explained(remedies::TestedCause cause, const trace::StackTable* s
   return out;
 }
 
-remedies::WhatIfSettings SettingsOf(const policy::Options& baseline, const ExplainOptions& options,
-                                    const Explanation& explanation) {
-  remedies::WhatIfSettings out;
+whatif::WhatIfSettings SettingsOf(const policy::Options& baseline, const ExplainOptions& options,
+                                  const Explanation& explanation) {
+  whatif::WhatIfSettings out;
   out.baseline = baseline;
   out.capacity_bytes = explanation.what_if_capacity_bytes;
   out.memory_fraction = options.replay.memory_fraction;
@@ -210,7 +210,7 @@ std::vector<analyses::RankPeak> AllRanks(const timeline::Timeline& timeline, con
   return out;
 }
 
-absl::Status Add(analyses::CauseContext context, const remedies::RecordedRequests& requests,
+absl::Status Add(analyses::CauseContext context, const whatif::RecordedRequests& requests,
                  const ExplainOptions& options, Explanation& out) {
   const analyses::CauseHistory& history = *context.history;
   context.device = {out.accounting.total_bytes, options.device_used_bytes, AllRanks(*history.timeline, options),
@@ -219,12 +219,12 @@ absl::Status Add(analyses::CauseContext context, const remedies::RecordedRequest
   if (const std::optional<analyses::LeakGrowth> leak = analyses::LeakAt(context); leak.has_value()) {
     out.growing = GrowingBytes{leak->bytes, leak->bytes_per_step};
   }
-  absl::StatusOr<std::vector<remedies::TestedCause>> tested =
-      remedies::TestFixes(analyses::FindCauses(context), context, requests, SettingsOf(*history.options, options, out),
-                          options.replay.progress);
+  absl::StatusOr<std::vector<whatif::TestedCause>> tested =
+      whatif::TestFixes(analyses::FindCauses(context), context, requests, SettingsOf(*history.options, options, out),
+                        options.replay.progress);
   if (!tested.ok()) return tested.status();
-  out.program_remedies = remedies::ProgramRemedies(*tested);
-  for (remedies::TestedCause& cause : *tested) out.causes.push_back(Explained(std::move(cause), history.stacks));
+  out.program_remedies = whatif::ProgramRemedies(*tested);
+  for (whatif::TestedCause& cause : *tested) out.causes.push_back(Explained(std::move(cause), history.stacks));
   return absl::OkStatus();
 }
 
@@ -249,7 +249,7 @@ absl::Status AddCauses(analyses::CauseContext context, const ObservedRun& run, c
                        Explanation& out) {
   if (run.recorded.warm.fidelity.total == 0) return Add(std::move(context), {}, options, out);
   const std::shared_ptr<const trace::RequestTrace> without_retries =
-      remedies::SharedWhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
+      whatif::SharedWhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
   return Add(std::move(context), {without_retries.get(), &run.recorded.program.requests}, options, out);
 }
 

@@ -66,8 +66,8 @@ absl::string_view StepSourceName(analyses::StepSource source);  // "none", "anno
 //   ProjectedText(row)   // "gets past; fails 1 request on: needs 20.90 GiB"
 
 // Empty where the row does not get past the failed request, or none failed.
-std::string ProjectedText(const remedies::WhatIfRow& row);
-Json ProjectedJson(const std::optional<remedies::ProjectedPart>& projected);
+std::string ProjectedText(const whatif::WhatIfRow& row);
+Json ProjectedJson(const std::optional<whatif::ProjectedPart>& projected);
 
 }  // namespace ashlar::report
 

@@ -151,8 +151,8 @@ absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run,
     return absl::OkStatus();
   }
   const ReplaySettings given = WithContext(settings, snapshot);
-  remedies::WhatIfInput input = remedies::InputWithoutRequests(recorded, observed, LimitsOf(given));
-  input.next = remedies::ProjectionOf(recorded.program, observed, snapshot.stacks, steps);
+  whatif::WhatIfInput input = whatif::InputWithoutRequests(recorded, observed, LimitsOf(given));
+  input.next = whatif::ProjectionOf(recorded.program, observed, snapshot.stacks, steps);
   out.what_if_capacity_bytes = input.settings.capacity_bytes;
   const analyses::Continuation* next = input.next ? &*input.next : nullptr;
   if (picture != nullptr) {
@@ -160,24 +160,24 @@ absl::Status AddWhatIfs(const trace::Snapshot& snapshot, const ObservedRun& run,
     picture->SetOrigins(RequestOrigins::OfProgram(recorded.program, observed, is_capacity_known, next));
   }
   const std::shared_ptr<const trace::RequestTrace> requests =
-      remedies::SharedWhatIfRequests(recorded.program, input.settings.capacity_bytes.has_value());
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> rows = remedies::RunWhatIfs(
+      whatif::SharedWhatIfRequests(recorded.program, input.settings.capacity_bytes.has_value());
+  absl::StatusOr<std::vector<whatif::WhatIfRow>> rows = whatif::RunWhatIfs(
       *requests, input.settings, settings.progress, next, picture == nullptr ? nullptr : picture->watch());
   if (!rows.ok()) return rows.status();
   out.what_if = *std::move(rows);
-  out.advice = remedies::Advise(out.what_if);
-  absl::StatusOr<std::optional<remedies::OwnAllocator>> own = remedies::TryOwnAllocator(
+  out.advice = whatif::Advise(out.what_if);
+  absl::StatusOr<std::optional<whatif::OwnAllocator>> own = whatif::TryOwnAllocator(
       *requests, input.settings, next, {out.what_if, out.advice, !snapshot.recording.has_value()});
   if (!own.ok()) return own.status();
   out.own = *std::move(own);
   if (!recorded.warm.fidelity.IsExact()) {
-    remedies::WithholdUnproven("", out.advice);
+    whatif::WithholdUnproven("", out.advice);
     out.own.reset();
   }
   if (const auto note = ContextNote(settings, snapshot); note.has_value() && !input.has_recorded_oom) {
     out.notes.push_back(*note);
   }
-  const std::vector<trace::Note> notes = remedies::BaselineNotes(input, out.what_if.front());
+  const std::vector<trace::Note> notes = whatif::BaselineNotes(input, out.what_if.front());
   out.notes.insert(out.notes.end(), notes.begin(), notes.end());
   return absl::OkStatus();
 }

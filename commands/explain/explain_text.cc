@@ -108,7 +108,7 @@ void AppendAccounting(const answers::Explanation& e, std::string& out) {
   }
 }
 
-std::string FixRemark(const remedies::FixTest& fix) {
+std::string FixRemark(const whatif::FixTest& fix) {
   const auto change = [](std::uint64_t before, std::uint64_t after, const char* what) {
     return before == after ? "" : absl::StrCat(", ", FormatCount(before), " -> ", FormatCount(after), what);
   };
@@ -135,7 +135,7 @@ std::vector<std::string> FixRemarks(const answers::Explanation& e, std::size_t s
 // The one with most bytes.
 void AppendProgramRemedy(const answers::Explanation& e, std::string& out) {
   if (e.program_remedies.empty()) return;
-  const remedies::ProgramRemedy& remedy = e.program_remedies.front();
+  const whatif::ProgramRemedy& remedy = e.program_remedies.front();
   const std::size_t more = e.program_remedies.size() - 1;
   AppendSection("IN THE PROGRAM",
                 absl::StrCat("against ", analyses::CauseName(remedy.cause),
@@ -156,7 +156,7 @@ void AppendCauses(const answers::Explanation& e, std::size_t lines_left, std::st
   const std::size_t shown = std::min(found, kMostCauses);
   AppendSection("WHY",
                 found > shown ? absl::StrCat("the first ", shown, " of ", found, " causes found; --json has them all")
-                              : "causes found, the one to mend first",
+                              : "causes found, the one to fix first",
                 out);
   lines_left -= std::min(lines_left, kSectionLines + shown);
   std::vector<std::string> fixes = FixRemarks(e, shown);
@@ -258,13 +258,13 @@ std::string ReplayRemark(const answers::Explanation& e) {
                          share, FormatCount(f.matched), FormatCount(f.total));
 }
 
-std::string Outcome(const remedies::WhatIfRow& row) {
+std::string Outcome(const whatif::WhatIfRow& row) {
   if (!row.feasible.has_value()) return "";
   if (row.ooms > 0) return absl::StrCat(FormatCount(row.ooms), " OOM");
   return row.is_cut_off ? ProjectedText(row) : "fits";
 }
 
-std::string WhatIfLine(const remedies::WhatIfRow& row, const std::string& name) {
+std::string WhatIfLine(const whatif::WhatIfRow& row, const std::string& name) {
   const std::string peak = FormatBytes(row.peak_reserved_bytes);
   const std::string calls = FormatCount(row.driver_calls);
   std::string outcome = Outcome(row);
@@ -279,7 +279,7 @@ std::string WhatIfLine(const remedies::WhatIfRow& row, const std::string& name) 
 void AppendWhatIf(const answers::Explanation& e, std::string& out) {
   if (e.what_if.empty() && e.advice.sentence.empty()) return;
   AppendSection("WHAT WOULD HAVE HELPED", e.what_if.empty() ? "" : ReplayRemark(e), out);
-  for (const remedies::WhatIfRow& row : e.what_if) {
+  for (const whatif::WhatIfRow& row : e.what_if) {
     std::string line = WhatIfLine(row, row.conf.empty() ? "default" : row.conf);
     if (row.is_baseline) absl::StrAppend(&line, "   <- as recorded");
     absl::StrAppend(&out, line, "\n");
@@ -545,7 +545,7 @@ namespace {
 
 std::vector<std::string> LinesToPaste(const answers::Explanation& explanation) {
   std::vector<std::string> out = explanation.next_lines;
-  for (const remedies::ProgramRemedy& remedy : explanation.program_remedies) {
+  for (const whatif::ProgramRemedy& remedy : explanation.program_remedies) {
     for (const std::string& line : remedy.python) out.push_back(std::string(absl::StripLeadingAsciiWhitespace(line)));
   }
   return out;

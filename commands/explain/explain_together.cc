@@ -10,7 +10,7 @@
 namespace ashlar::answers {
 namespace {
 
-using readers::OomMessage;
+using formats::OomMessage;
 
 struct RecordedFailure {
   int device = 0;
@@ -32,7 +32,7 @@ std::vector<RecordedFailure> FailuresOf(const trace::Snapshot& snapshot, std::op
   return out;
 }
 
-bool Holds(const readers::Figure& figure, std::uint64_t bytes) {
+bool Holds(const formats::Figure& figure, std::uint64_t bytes) {
   return figure.low_bytes <= bytes && bytes <= figure.high_bytes;
 }
 
@@ -84,14 +84,14 @@ void AddFromMessage(const std::string& name, const OomMessage& message, Explanat
   const auto tell = [&told](auto&&... parts) { absl::StrAppend(&told, told.empty() ? "" : "; ", parts...); };
   if (message.total.has_value()) tell("the device has ", message.total->InWords());
   if (message.limit.has_value()) tell("the process may hold ", message.limit->InWords());
-  for (const readers::ProcessUse& process : message.processes) {
+  for (const formats::ProcessUse& process : message.processes) {
     if (!process.used.has_value()) continue;
     const std::string who =
         process.is_this_process ? "this process" : absl::StrCat("process ", process.pid.value_or(0));
     tell(who, " has ", process.used->InWords(), " in use");
   }
   if (!told.empty()) Note("told_by_message", absl::StrCat("from the message: ", told), out);
-  for (const readers::ProcessUse& process : message.processes) {
+  for (const formats::ProcessUse& process : message.processes) {
     const std::uint64_t reserved = out.accounting.reserved_bytes.value_or(0);
     if (!process.is_this_process || !process.used.has_value() || process.used->low_bytes < reserved) continue;
     Note("non_pytorch_memory",

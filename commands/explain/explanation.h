@@ -95,8 +95,8 @@ struct PeakFigures {
 // One of the causes looked for, and the replay that took it away.
 struct ExplainedCause {
   analyses::CauseFinding finding;
-  std::optional<remedies::FixTest> fix = {};  // nullopt: not found, or no replay can take it away
-  std::vector<std::string> lines = {};        // of the program, most bytes first
+  std::optional<whatif::FixTest> fix = {};  // nullopt: not found, or no replay can take it away
+  std::vector<std::string> lines = {};      // of the program, most bytes first
 };
 
 // Of a program that calls the device itself: what it had not freed when the trace ends.
@@ -119,7 +119,7 @@ struct MessageFacts {
   std::optional<int> device;
   bool is_cut_off = false;
   std::uint64_t told = 1;  // how often the text tells this same failure
-  std::vector<readers::NamedFigure> figures;
+  std::vector<formats::NamedFigure> figures;
 };
 
 // What earlier steps left behind, alive at the moment looked at.
@@ -154,15 +154,15 @@ struct Explanation {
   std::optional<FailureLines> failure;    // of the last out-of-memory error of a trace
   PinLines pins;
   ProgramView program;
-  std::optional<GrowingBytes> growing;                    // nullopt: nothing piles up, or no history tells
-  std::vector<ExplainedCause> causes;                     // found ones first
-  std::vector<remedies::ProgramRemedy> program_remedies;  // in the order of the causes
+  std::optional<GrowingBytes> growing;                  // nullopt: nothing piles up, or no history tells
+  std::vector<ExplainedCause> causes;                   // found ones first
+  std::vector<whatif::ProgramRemedy> program_remedies;  // in the order of the causes
   std::optional<replay::Fidelity> fidelity;
   std::string replayed_as;  // version, order, settings; empty without a replay
-  std::vector<remedies::WhatIfRow> what_if;
+  std::vector<whatif::WhatIfRow> what_if;
   std::optional<std::uint64_t> what_if_capacity_bytes;
-  remedies::Advice advice;
-  std::optional<remedies::OwnAllocator> own;  // nullopt: not asked for (own_allocator.h)
+  whatif::Advice advice;
+  std::optional<whatif::OwnAllocator> own;  // nullopt: not asked for (own_allocator.h)
   std::string next_step;
   std::vector<std::string> next_lines;
   std::vector<trace::Note> notes;

@@ -12,7 +12,7 @@
 namespace ashlar::answers {
 namespace {
 
-using remedies::WhatIfRow;
+using whatif::WhatIfRow;
 
 // Of what is live.
 constexpr double kLeastLeakShare = 0.25;
@@ -106,9 +106,9 @@ std::string LeakAdvice(const GrowingBytes& growing, const Explanation& e) {
   std::string out = "no setting cures a leak";
   const WhatIfRow* row = LowestThatGetsPast(e);
   if (row == nullptr) return out;
-  absl::StrAppend(&out, ": ", remedies::NameOf(row->conf), " gets past this request");
+  absl::StrAppend(&out, ": ", whatif::NameOf(row->conf), " gets past this request");
   if (!row->projected.has_value()) return absl::StrCat(out, ", and how long it lasts is not known");
-  const remedies::ProjectedPart& next = *row->projected;
+  const whatif::ProjectedPart& next = *row->projected;
   const std::string growth = absl::StrCat(", +", FormatBytes(growing.bytes_per_step), " a step");
   if (next.ooms == 0) return absl::StrCat(out, "; ", FormatCount(next.requests), " requests more fit", growth);
   return absl::StrCat(out, " and fails ",
@@ -180,10 +180,9 @@ void SetLastVerdict(Explanation& e) {
   if (HasBaselineThatFits(e)) return Withhold(kNotReproduced, e);
   if (e.advice.paste.has_value() && e.verdict != OomVerdict::kFragmentation) {
     const WhatIfRow& row = e.what_if[e.advice.choice.row];
-    Overrule(
-        OomVerdict::kFragmentation,
-        absl::StrCat("fragmentation: ", remedies::NameOf(row.conf), " carries the run through the step that failed"),
-        e);
+    Overrule(OomVerdict::kFragmentation,
+             absl::StrCat("fragmentation: ", whatif::NameOf(row.conf), " carries the run through the step that failed"),
+             e);
     return;
   }
   if (OwnRuns(e) && e.verdict != OomVerdict::kFragmentation) {
@@ -195,7 +194,7 @@ void SetLastVerdict(Explanation& e) {
   const bool is_full = e.verdict == OomVerdict::kCapacity || e.verdict == OomVerdict::kNearlyFull;
   if (is_full && fitting != nullptr) {
     Overrule(OomVerdict::kNearlyFull,
-             absl::StrCat("nearly full: ", remedies::NameOf(fitting->conf), " just gets past this request"), e);
+             absl::StrCat("nearly full: ", whatif::NameOf(fitting->conf), " just gets past this request"), e);
   }
 }
 

@@ -116,14 +116,14 @@ void CsvTables::AddRow(TableId table, absl::Span<const Cell> cells) {
 
 namespace {
 
-using readers::RmmAction;
+using formats::RmmAction;
 
 }  // namespace
 
 std::vector<trace::Note> WriteRmmLog(const ExportedRun& run, ByteSink& out) {
   const timeline::Timeline& timeline = run.traced.timeline;
   const EventClock clock(timeline.events());
-  readers::RmmLogWriter log(out);
+  formats::RmmLogWriter log(out);
   std::uint64_t older = 0, others = 0;
   for (const timeline::BlockSpan& block : timeline.blocks()) {
     if (block.alloc_event != timeline::kBeforeWindow) break;

@@ -38,7 +38,7 @@ std::string FoldedFrame(const trace::Frame& frame) {
     if (c == ';') c = ':';
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }
-  return readers::ToPrintable(out);
+  return formats::ToPrintable(out);
 }
 
 std::string FoldedStack(const trace::StackTable& stacks, trace::StackId id) {

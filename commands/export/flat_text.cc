@@ -27,7 +27,7 @@ bool IsFormula(absl::string_view text) {
 
 // Line ends stay as they are: a quoted cell may have them.
 std::string PrintableLines(absl::string_view text) {
-  const auto line = [](std::string* out, absl::string_view part) { *out += readers::ToPrintable(part); };
+  const auto line = [](std::string* out, absl::string_view part) { *out += formats::ToPrintable(part); };
   const auto lines = [&line](std::string* out, absl::string_view part) {
     *out += absl::StrJoin(absl::StrSplit(part, '\n'), "\n", line);
   };
@@ -37,7 +37,7 @@ std::string PrintableLines(absl::string_view text) {
 }  // namespace
 
 void AppendJsonText(absl::string_view text, std::string& out) {
-  const std::string valid = readers::ToUtf8(text);
+  const std::string valid = formats::ToUtf8(text);
   out += '"';
   for (std::size_t i = 0; i < valid.size(); ++i) {
     const auto c = static_cast<unsigned char>(valid[i]);

@@ -20,7 +20,7 @@ namespace {
 std::string Escaped(const std::string& value) {
   std::vector<std::string> lines;
   for (const absl::string_view line : absl::StrSplit(value, '\n')) {
-    lines.push_back(absl::StrReplaceAll(readers::ToPrintable(line), {{"\\", "\\\\"}, {"\"", "\\\""}}));
+    lines.push_back(absl::StrReplaceAll(formats::ToPrintable(line), {{"\\", "\\\\"}, {"\"", "\\\""}}));
   }
   return absl::StrJoin(lines, "\\n");
 }
@@ -98,7 +98,7 @@ void OpenMetrics::AddCauses(const ExportedRun& run, const std::string& device) {
 }
 
 void OpenMetrics::AddWhatIfs(const ExportedRun& run, const std::string& device) {
-  for (const remedies::WhatIfRow& row : run.explanation->what_if) {
+  for (const whatif::WhatIfRow& row : run.explanation->what_if) {
     const Labels labels = {{"device", device}, {"conf", row.conf}, {"baseline", row.is_baseline ? "true" : "false"}};
     Sample("ashlar_what_if_peak_reserved_bytes", labels, absl::StrCat(row.peak_reserved_bytes));
     Sample("ashlar_what_if_failed_requests", labels, absl::StrCat(row.ooms));

@@ -24,7 +24,7 @@ void AddFacts(const PerfettoFacts& facts, ProtobufMessage& event) {
   for (const auto& [name, value] : facts) {
     ProtobufMessage fact;
     if (const auto* number = std::get_if<std::uint64_t>(&value)) fact.Number(kFactNumber, *number);
-    if (const auto* text = std::get_if<std::string>(&value)) fact.Text(kFactText, readers::ToUtf8(*text));
+    if (const auto* text = std::get_if<std::string>(&value)) fact.Text(kFactText, formats::ToUtf8(*text));
     fact.Text(kFactName, name);
     event.Nested(kDebugAnnotations, fact);
   }
@@ -42,7 +42,7 @@ void PerfettoPackets::Describe(std::uint64_t id, std::uint64_t parent, absl::str
                                bool is_counter) {
   ProtobufMessage track;
   track.Number(kUuid, id);
-  track.Text(kTrackName, readers::ToUtf8(name));
+  track.Text(kTrackName, formats::ToUtf8(name));
   if (parent != 0) track.Number(kParentUuid, parent);
   if (is_counter) {
     ProtobufMessage counter;
@@ -87,7 +87,7 @@ void PerfettoPackets::Named(std::uint64_t type, std::uint64_t track, std::int64_
   AddFacts(facts, event_);
   event_.Number(kType, type);
   event_.Number(kTrackUuid, track);
-  event_.Text(kEventName, readers::ToUtf8(name));
+  event_.Text(kEventName, formats::ToUtf8(name));
   Event(time_ns, event_);
 }
 

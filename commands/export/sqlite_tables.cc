@@ -8,10 +8,10 @@
 
 namespace ashlar::exports {
 
-using readers::kSqliteCreate;
-using readers::kSqliteDone;
-using readers::kSqliteOk;
-using readers::kSqliteReadWrite;
+using formats::kSqliteCreate;
+using formats::kSqliteDone;
+using formats::kSqliteOk;
+using formats::kSqliteReadWrite;
 
 namespace {
 
@@ -50,7 +50,7 @@ std::string InsertSql(const TableDefinition& table) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SqliteTables>> SqliteTables::Create(const std::string& path) {
-  const absl::StatusOr<const readers::SqliteLibrary*> sqlite = readers::SqliteLibrary::Load();
+  const absl::StatusOr<const formats::SqliteLibrary*> sqlite = formats::SqliteLibrary::Load();
   if (!sqlite.ok()) return sqlite.status();
   sqlite3* database = nullptr;
   const int opened = (*sqlite)->open_v2(path.c_str(), &database, kSqliteReadWrite | kSqliteCreate, nullptr);

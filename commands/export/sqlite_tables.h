@@ -31,14 +31,14 @@ class SqliteTables : public TableSink {
   absl::Status Finish();
 
  private:
-  SqliteTables(const readers::SqliteLibrary* sqlite, sqlite3* database) : sqlite_(sqlite), database_(database) {}
+  SqliteTables(const formats::SqliteLibrary* sqlite, sqlite3* database) : sqlite_(sqlite), database_(database) {}
 
   absl::Status Failure() const;
   absl::Status Run(const std::string& sql);
   absl::Status Prepare(const std::string& sql, sqlite3_stmt** out);
   void Close();
 
-  const readers::SqliteLibrary* sqlite_;
+  const formats::SqliteLibrary* sqlite_;
   sqlite3* database_;
   std::array<sqlite3_stmt*, kTableCount> inserts_{};
   absl::Status status_;

@@ -203,9 +203,9 @@ void WriteAccounting(const ExportedRun& run, TableSink& out) {
 
 void WriteWhatIfs(const ExportedRun& run, TableSink& out) {
   std::int64_t number = 0;
-  for (const remedies::WhatIfRow& row : run.explanation->what_if) {
+  for (const whatif::WhatIfRow& row : run.explanation->what_if) {
     std::string risks;
-    for (const remedies::Risk& risk : row.risks) absl::StrAppend(&risks, risks.empty() ? "" : "\n", risk.sentence);
+    for (const whatif::Risk& risk : row.risks) absl::StrAppend(&risks, risks.empty() ? "" : "\n", risk.sentence);
     ++number;
     out.Add(TableId::kWhatIf, {std::int64_t{run.device()}, number, absl::string_view(row.conf), Flag(row.is_baseline),
                                Whole(row.peak_reserved_bytes), Whole(row.peak_allocated_bytes), Whole(row.ooms),

@@ -74,7 +74,7 @@ void AddFleetNotes(FleetAnswer& out) {
     if (summary->is_exact == false) inexact.push_back(member);
   }
   if (out.tried.has_value() && !inexact.empty()) {
-    remedies::WithholdUnproven(absl::StrCat("in ", RanksOf(out.members, inexact)), out.tried->result.advice);
+    whatif::WithholdUnproven(absl::StrCat("in ", RanksOf(out.members, inexact)), out.tried->result.advice);
   }
   if (total > 0) {
     std::string note = absl::StrCat("baseline fidelity: ", FormatCount(matched), " of ", FormatCount(total),

@@ -66,7 +66,7 @@ struct FleetCause {
   std::string name;
   std::string sentence;
   Members members;   // ascending
-  Members first_of;  // where it is the one to mend first
+  Members first_of;  // where it is the one to fix first
   Members failed;    // of those in `first_of`, where a request failed
   std::uint64_t median_bytes = 0;
   std::uint64_t most_bytes = 0;
@@ -95,7 +95,7 @@ struct FleetTried {
   Members members;  // the traces of each row, in this order
   bool carried_differ = false;
   std::vector<std::string> left_out = {};  // settings that not every rank's version knows
-  remedies::SweepResult result = {};
+  whatif::SweepResult result = {};
 };
 
 struct FleetHeat {

@@ -311,7 +311,7 @@ class TriedTogether {
     for (const std::string& conf : Confs()) AddConf(conf);
     out_.result.is_search = false;
     out_.result.is_complete = true;
-    remedies::FinishRows(carried_, out_.result);
+    whatif::FinishRows(carried_, out_.result);
     return std::move(out_);
   }
 
@@ -332,7 +332,7 @@ class TriedTogether {
   }
 
   void AddRecorded() {
-    remedies::SweepRow row;
+    whatif::SweepRow row;
     row.is_baseline = true;
     row.conf = Summary(0).conf;
     for (std::size_t i = 0; i < out_.members.size(); ++i) {
@@ -340,7 +340,7 @@ class TriedTogether {
     }
     if (out_.result.recorded_confs_differ) row.conf = "";
     for (std::size_t i = 0; i < out_.members.size(); ++i) {
-      remedies::AddTrace(Summary(i).rows.front().row, row);
+      whatif::AddTrace(Summary(i).rows.front().row, row);
       row.traces.back().conf = Summary(i).conf;
     }
     Keep(std::move(row));
@@ -348,8 +348,8 @@ class TriedTogether {
 
   // One that a rank's version does not know cannot serve all, and one that no rank decides otherwise under is no other.
   void AddConf(const std::string& conf) {
-    remedies::SweepRow row;
-    row.conf = remedies::JoinConfs(conf, carried_);
+    whatif::SweepRow row;
+    row.conf = whatif::JoinConfs(conf, carried_);
     bool is_other = false;
     for (std::size_t i = 0; i < out_.members.size(); ++i) {
       const RankRow* of_rank = RowUnder(Summary(i), conf);
@@ -358,12 +358,12 @@ class TriedTogether {
         return;
       }
       is_other = is_other || !of_rank->is_recorded;
-      remedies::AddTrace(of_rank->row, row);
+      whatif::AddTrace(of_rank->row, row);
     }
     if (is_other) Keep(std::move(row));
   }
 
-  void Keep(remedies::SweepRow row) {
+  void Keep(whatif::SweepRow row) {
     out_.result.replays += row.traces.size();
     out_.result.rows.push_back(std::move(row));
   }

@@ -207,17 +207,17 @@ class CurveMaker {
 };
 
 // The rows of the confs asked for, each as the rank's version reads it; one that it cannot read has none.
-std::vector<RankRow> RowsOf(const std::vector<remedies::WhatIfRow>& replayed, const std::vector<std::string>& confs,
+std::vector<RankRow> RowsOf(const std::vector<whatif::WhatIfRow>& replayed, const std::vector<std::string>& confs,
                             const policy::Options& baseline, const std::string& carried) {
   std::vector<RankRow> out;
-  const auto recorded = std::find_if(replayed.begin(), replayed.end(), std::mem_fn(&remedies::WhatIfRow::is_baseline));
+  const auto recorded = std::find_if(replayed.begin(), replayed.end(), std::mem_fn(&whatif::WhatIfRow::is_baseline));
   if (recorded == replayed.end()) return out;
   out.push_back({recorded->conf, true, *recorded});
   for (const std::string& conf : confs) {
-    const std::string whole = remedies::JoinConfs(conf, carried);
+    const std::string whole = whatif::JoinConfs(conf, carried);
     const absl::StatusOr<policy::Options> options = policy::ParseConf(whole, baseline.compat, policy::Keys::kAshlar);
     if (!options.ok()) continue;
-    const auto same = [&whole](const remedies::WhatIfRow& row) { return !row.is_baseline && row.conf == whole; };
+    const auto same = [&whole](const whatif::WhatIfRow& row) { return !row.is_baseline && row.conf == whole; };
     const auto found = std::find_if(replayed.begin(), replayed.end(), same);
     const bool is_recorded = found == replayed.end();
     out.push_back({conf, is_recorded, is_recorded ? *recorded : *found});
@@ -228,20 +228,20 @@ std::vector<RankRow> RowsOf(const std::vector<remedies::WhatIfRow>& replayed, co
 
 // Replays what the explanation has not replayed: settings that were given, of those the ones that the rank's version
 // knows. Where it knows none, the recorded settings alone.
-absl::StatusOr<std::vector<remedies::WhatIfRow>> ReplayConfs(const Input& input, const RankOptions& options,
-                                                             policy::Compat compat, const std::string& carried) {
+absl::StatusOr<std::vector<whatif::WhatIfRow>> ReplayConfs(const Input& input, const RankOptions& options,
+                                                           policy::Compat compat, const std::string& carried) {
   absl::StatusOr<WhatIfInput> replayed = SweepInputOf("", input, options.replay);
   if (!replayed.ok()) return replayed.status();
   SweepOptions sweep{.threads = 1};
   for (const std::string& conf : options.confs) {
-    const std::string whole = remedies::JoinConfs(conf, carried);
+    const std::string whole = whatif::JoinConfs(conf, carried);
     if (policy::ParseConf(whole, compat, policy::Keys::kAshlar).ok()) sweep.confs.push_back(whole);
   }
   if (sweep.confs.empty()) sweep.confs.push_back(carried);  // none at all would be a search
-  const absl::StatusOr<remedies::SweepResult> result = remedies::RunSweep({&*replayed, 1}, sweep);
+  const absl::StatusOr<whatif::SweepResult> result = whatif::RunSweep({&*replayed, 1}, sweep);
   if (!result.ok()) return result.status();
-  std::vector<remedies::WhatIfRow> out;
-  for (const remedies::SweepRow& row : result->rows) out.push_back(row.traces.front());
+  std::vector<whatif::WhatIfRow> out;
+  for (const whatif::SweepRow& row : result->rows) out.push_back(row.traces.front());
   return out;
 }
 
@@ -249,12 +249,12 @@ absl::Status SetRows(const Input& input, const TracedRun& run, const Explanation
                      const RankOptions& options, RankSummary& out) {
   if (explanation.what_if.empty()) return absl::OkStatus();
   out.compat = std::string(policy::CompatName(run.options.compat));
-  out.carried = remedies::CarriedConf(run.options.conf);
-  absl::StatusOr<std::vector<remedies::WhatIfRow>> replayed = explanation.what_if;
+  out.carried = whatif::CarriedConf(run.options.conf);
+  absl::StatusOr<std::vector<whatif::WhatIfRow>> replayed = explanation.what_if;
   if (!options.confs.empty()) replayed = ReplayConfs(input, options, run.options.compat, out.carried);
   if (!replayed.ok()) return replayed.status();
   out.rows =
-      RowsOf(*replayed, options.confs.empty() ? remedies::StandardConfs() : options.confs, run.options, out.carried);
+      RowsOf(*replayed, options.confs.empty() ? whatif::StandardConfs() : options.confs, run.options, out.carried);
   if (!out.rows.empty()) out.conf = out.rows.front().conf;
   return absl::OkStatus();
 }
@@ -274,7 +274,7 @@ absl::StatusOr<RankSummary> SummarizeTrace(const Input& input, const Explanation
   return out;
 }
 
-RankSummary SummarizeMessage(const Explanation& explanation, const readers::OomMessage& message) {
+RankSummary SummarizeMessage(const Explanation& explanation, const formats::OomMessage& message) {
   RankSummary out;
   SetRankFigures(explanation, nullptr, out);
   out.device = message.device;

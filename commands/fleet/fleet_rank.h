@@ -68,7 +68,7 @@ struct RankGrowth {
 struct RankRow {
   std::string conf;          // without what the rank's own settings carry besides
   bool is_recorded = false;  // decides as the recorded settings do
-  remedies::WhatIfRow row = {};
+  whatif::WhatIfRow row = {};
 };
 
 struct RankSummary {
@@ -81,7 +81,7 @@ struct RankSummary {
   std::optional<std::uint64_t> peak_reserved_bytes = {};
   std::optional<std::uint64_t> stranded_bytes = {};  // at the failure, else at the peak of allocated memory
   std::optional<std::uint64_t> total_bytes = {};     // of the device
-  std::vector<RankCause> causes = {};                // the one to mend first comes first
+  std::vector<RankCause> causes = {};                // the one to fix first comes first
   std::optional<RankGrowth> growth = {};
   std::uint64_t steps = 0;  // 0: none were found
   std::optional<std::uint64_t> addresses_matched = {};
@@ -97,7 +97,7 @@ struct RankSummary {
 
 struct RankOptions {
   ReplaySettings replay = {};
-  std::vector<std::string> confs = {};  // to try; empty: remedies::StandardConfs()
+  std::vector<std::string> confs = {};  // to try; empty: whatif::StandardConfs()
 };
 
 // Errors are one line without the file's name. Of a text with several messages the first counts, for it ended the run.

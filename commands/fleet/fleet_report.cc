@@ -142,27 +142,27 @@ void AppendGrowths(const FleetAnswer& answer, std::string& out) {
   }
 }
 
-std::string TriedName(const remedies::SweepResult& result, const remedies::SweepRow& row) {
+std::string TriedName(const whatif::SweepResult& result, const whatif::SweepRow& row) {
   if (row.is_baseline && result.recorded_confs_differ) return "as recorded, each its own";
   return row.conf.empty() ? "default" : row.conf;
 }
 
-std::string TriedOutcome(const remedies::SweepRow& row) {
+std::string TriedOutcome(const whatif::SweepRow& row) {
   if (row.score.failing_traces > 0) return absl::StrCat("fails in ", FormatCount(row.score.failing_traces));
   const bool is_known = std::any_of(row.traces.begin(), row.traces.end(),
-                                    [](const remedies::WhatIfRow& trace) { return trace.feasible.has_value(); });
+                                    [](const whatif::WhatIfRow& trace) { return trace.feasible.has_value(); });
   if (!is_known) return "";
   return row.score.open_traces > 0 ? "gets past" : "fits";
 }
 
 void AppendTried(const FleetAnswer& answer, std::string& out) {
   if (!answer.tried.has_value()) return;
-  const remedies::SweepResult& result = answer.tried->result;
+  const whatif::SweepResult& result = answer.tried->result;
   AppendSection("ONE SETTING FOR ALL",
                 absl::StrCat(FormatCount(result.replays), " replays; peaks against the lowest of each rank"), out);
-  for (const remedies::SweepRow& row : result.rows) {
+  for (const whatif::SweepRow& row : result.rows) {
     std::uint64_t most = 0;
-    for (const remedies::WhatIfRow& trace : row.traces) most = std::max(most, trace.peak_reserved_bytes);
+    for (const whatif::WhatIfRow& trace : row.traces) most = std::max(most, trace.peak_reserved_bytes);
     AppendFleetLine(
         absl::StrFormat("%s  worst %+7.1f %%   highest %11s   calls %11s   %-12s  %s%s", row.is_recommended ? ">" : " ",
                         row.score.regret * 100, FormatBytes(most), FormatCount(row.score.driver_calls),
@@ -345,7 +345,7 @@ Json FleetSettingsJson(const answers::FleetSettings& settings) {
           {"members", MembersJson(settings.members)}};
 }
 
-Json TriedRowJson(const remedies::SweepResult& result, const remedies::SweepRow& row) {
+Json TriedRowJson(const whatif::SweepResult& result, const whatif::SweepRow& row) {
   const bool has_no_conf = row.is_baseline && result.recorded_confs_differ;
   Json out = {{"conf", has_no_conf ? Json(nullptr) : Json(row.conf)},
               {"is_recorded_setting", row.is_baseline},
@@ -356,10 +356,10 @@ Json TriedRowJson(const remedies::SweepResult& result, const remedies::SweepRow&
               {"driver_calls", row.score.driver_calls},
               {"estimated_driver_ns", row.score.cost_ns},
               {"retries", row.retries},
-              {"risk", std::string(remedies::RiskLevelName(row.score.risk))}};
+              {"risk", std::string(whatif::RiskLevelName(row.score.risk))}};
   out["peak_reserved_bytes"] = Json::Array();
-  for (const remedies::WhatIfRow& trace : row.traces) out["peak_reserved_bytes"].Append(trace.peak_reserved_bytes);
-  out["risks"] = FleetList(row.risks, [](const remedies::Risk& risk) -> Json {
+  for (const whatif::WhatIfRow& trace : row.traces) out["peak_reserved_bytes"].Append(trace.peak_reserved_bytes);
+  out["risks"] = FleetList(row.risks, [](const whatif::Risk& risk) -> Json {
     return {{"name", risk.name}, {"sentence", risk.sentence}, {"source", risk.source}};
   });
   return out;
@@ -367,7 +367,7 @@ Json TriedRowJson(const remedies::SweepResult& result, const remedies::SweepRow&
 
 Json TriedJson(const std::optional<answers::FleetTried>& tried) {
   if (!tried.has_value()) return nullptr;
-  const remedies::SweepResult& result = tried->result;
+  const whatif::SweepResult& result = tried->result;
   return {{"members", MembersJson(tried->members)},
           {"advice", result.advice.sentence},
           {"paste", OrNull(result.advice.paste)},

@@ -15,7 +15,7 @@
 #include "commands/fleet/journal.h"
 #include "commands/fleet/link.h"
 #include "commands/fleet/places.h"
-#include "commands/fleet/seat.h"
+#include "commands/fleet/worker.h"
 #include "commands/shared/fleet_names.h"
 
 namespace ashlar::fleet {
@@ -182,13 +182,13 @@ class Manager {
   std::vector<std::string> results_;  // as WriteRank writes them; empty: not yet
 };
 
-absl::StatusOr<std::vector<Seat>> OpenSeats(const FleetRun& run) {
-  std::vector<Seat> out;
+absl::StatusOr<std::vector<Worker>> OpenWorkers(const FleetRun& run) {
+  std::vector<Worker> out;
   out.reserve(run.processes);
   for (std::size_t i = 0; i < run.processes; ++i) {
-    absl::StatusOr<Seat> seat = Seat::Open(RankWork(run));
-    if (!seat.ok()) return seat.status();
-    out.push_back(*std::move(seat));
+    absl::StatusOr<Worker> worker = Worker::Open(RankWork(run));
+    if (!worker.ok()) return worker.status();
+    out.push_back(*std::move(worker));
   }
   return out;
 }
@@ -208,10 +208,10 @@ absl::StatusOr<std::optional<answers::FleetAnswer>> Answered(const FleetRun& run
 }  // namespace
 
 absl::StatusOr<std::optional<answers::FleetAnswer>> RunFleet(const FleetRun& run) {
-  const absl::StatusOr<std::vector<Seat>> seats = OpenSeats(run);
-  if (!seats.ok()) return seats.status();
+  const absl::StatusOr<std::vector<Worker>> workers = OpenWorkers(run);
+  if (!workers.ok()) return workers.status();
   if (run.mpi_module.empty()) {
-    SeatPlaces places(*seats);
+    WorkerPlaces places(*workers);
     return Answered(run, places);
   }
   absl::StatusOr<std::unique_ptr<Link>> link = JoinByMpi(run.mpi_module);
@@ -225,10 +225,10 @@ absl::StatusOr<std::optional<answers::FleetAnswer>> RunFleet(const FleetRun& run
         "or --mpi off in one process"));
   }
   if ((*link)->rank() > 0) {
-    if (absl::Status status = Relay(*seats, **link); !status.ok()) return status;
+    if (absl::Status status = Relay(*workers, **link); !status.ok()) return status;
     return std::nullopt;
   }
-  JobPlaces places(*seats, **link);
+  JobPlaces places(*workers, **link);
   return Answered(run, places);
 }
 

@@ -37,7 +37,7 @@ class Link {
 //   absl::StatusOr<std::unique_ptr<Link>> link = JoinByMpi("/usr/lib/ashlar/libashlar_mpi.so");
 //
 // NotFound where the module is not there, Unavailable where it or MPI cannot be opened; each one line. It is opened
-// once, after the seats are: MPI does not like to be forked.
+// once, after the workers are: MPI does not like to be forked.
 
 absl::StatusOr<std::unique_ptr<Link>> JoinByMpi(const std::string& module);
 

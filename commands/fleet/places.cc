@@ -16,12 +16,12 @@
 namespace ashlar::fleet {
 namespace {
 
-// MPI's own waits keep a core busy: we look, and sleep on the seats in between.
+// MPI's own waits keep a core busy: we look, and sleep on the workers in between.
 constexpr int kLookEveryMs = 2;
 
-// A message as a packet: the seat, the task, the kind, the text.
-std::string Packed(std::size_t seat, const Message& message) {
-  return absl::StrCat(seat, " ", message.task, " ", std::string(1, static_cast<char>(message.kind)), message.text);
+// A message as a packet: the worker, the task, the kind, the text.
+std::string Packed(std::size_t worker, const Message& message) {
+  return absl::StrCat(worker, " ", message.task, " ", std::string(1, static_cast<char>(message.kind)), message.text);
 }
 
 absl::StatusOr<PlaceMessage> Unpacked(const std::string& bytes) {
@@ -40,14 +40,14 @@ absl::StatusOr<PlaceMessage> Unpacked(const std::string& bytes) {
 
 }  // namespace
 
-absl::Status SeatPlaces::Send(std::size_t place, const Message& message) {
-  return SendMessage(seats_[place].channel(), message);
+absl::Status WorkerPlaces::Send(std::size_t place, const Message& message) {
+  return SendMessage(workers_[place].channel(), message);
 }
 
-absl::StatusOr<std::optional<PlaceMessage>> SeatPlaces::Next(int wait_ms) {
+absl::StatusOr<std::optional<PlaceMessage>> WorkerPlaces::Next(int wait_ms) {
   std::vector<pollfd> ends;
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    ends.push_back({is_gone_[i] ? -1 : seats_[i].channel(), POLLIN, 0});
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    ends.push_back({is_gone_[i] ? -1 : workers_[i].channel(), POLLIN, 0});
   }
   const int ready = poll(ends.data(), ends.size(), wait_ms);
   if (ready < 0 && errno != EINTR) return absl::UnavailableError(absl::StrCat("poll: ", std::strerror(errno)));
@@ -92,8 +92,8 @@ absl::Status JobPlaces::Close() {
   return link_.Close();
 }
 
-absl::Status Relay(absl::Span<const Seat> seats, Link& link) {
-  SeatPlaces own(seats);
+absl::Status Relay(absl::Span<const Worker> workers, Link& link) {
+  WorkerPlaces own(workers);
   while (true) {
     const absl::StatusOr<std::optional<PlaceMessage>> message = own.Next(kLookEveryMs);
     if (!message.ok()) return message.status();

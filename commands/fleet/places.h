@@ -1,8 +1,8 @@
-// All places at which a fleet's work is done, as the one that shares it out sees them: the seats of this process, and
+// All places at which a fleet's work is done, as the one that shares it out sees them: the workers of this process, and
 // under MPI those of the other processes.
 //
-//   SeatPlaces places(seats);                        // on one machine
-//   JobPlaces places(seats, seats_each, *link);      // in the first process of a job; the others run Relay
+//   WorkerPlaces places(workers);                        // on one machine
+//   JobPlaces places(workers, workers_each, *link);      // in the first process of a job; the others run Relay
 //   places.Send(3, {MessageKind::kTask, "rank37.pickle"});
 //   std::optional<PlaceMessage> got = places.Next(100);
 //
@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "commands/fleet/link.h"
-#include "commands/fleet/seat.h"
+#include "commands/fleet/worker.h"
 
 namespace ashlar::fleet {
 
@@ -39,27 +39,29 @@ class Places {
   virtual absl::Status Close() = 0;
 };
 
-// The seats of this process, which must outlive it.
-class SeatPlaces : public Places {
+// The workers of this process, which must outlive it.
+class WorkerPlaces : public Places {
  public:
-  explicit SeatPlaces(absl::Span<const Seat> seats) : seats_(seats), parts_(seats.size()), is_gone_(seats.size()) {}
+  explicit WorkerPlaces(absl::Span<const Worker> workers)
+      : workers_(workers), parts_(workers.size()), is_gone_(workers.size()) {}
 
-  std::size_t count() const override { return seats_.size(); }
+  std::size_t count() const override { return workers_.size(); }
   absl::Status Send(std::size_t place, const Message& message) override;
   absl::StatusOr<std::optional<PlaceMessage>> Next(int wait_ms) override;
   absl::Status Close() override { return absl::OkStatus(); }
 
  private:
-  absl::Span<const Seat> seats_;
+  absl::Span<const Worker> workers_;
   std::vector<MessageParts> parts_;
   std::vector<bool> is_gone_;
   std::size_t first_ = 0;  // whom to hear first, so that nobody waits for ever
 };
 
-// The seats of this and of every other process of a job: place p is seat p % seats_each of process p / seats_each.
+// The workers of this and of every other process of a job: place p is worker p % workers_each of process p /
+// workers_each.
 class JobPlaces : public Places {
  public:
-  JobPlaces(absl::Span<const Seat> seats, Link& link) : own_(seats), link_(link) {}
+  JobPlaces(absl::Span<const Worker> workers, Link& link) : own_(workers), link_(link) {}
 
   std::size_t count() const override { return own_.count() * static_cast<std::size_t>(link_.size()); }
   absl::Status Send(std::size_t place, const Message& message) override;
@@ -67,12 +69,12 @@ class JobPlaces : public Places {
   absl::Status Close() override;
 
  private:
-  SeatPlaces own_;
+  WorkerPlaces own_;
   Link& link_;
 };
 
-// In a process that is not the first: passes messages on between its seats and the first process, until that closes.
-absl::Status Relay(absl::Span<const Seat> seats, Link& link);
+// In a process that is not the first: passes messages on between its workers and the first process, until that closes.
+absl::Status Relay(absl::Span<const Worker> workers, Link& link);
 
 // Shares tasks out: each place gets the next one as soon as it is done with its last, so that nobody is idle while
 // there is work. A task whose worker was lost is given out once more, after all others; lost again, it is given up.

@@ -15,9 +15,9 @@ using answers::RankFailure;
 using answers::RankGrowth;
 using answers::RankRow;
 using answers::RankSummary;
-using remedies::ProjectedPart;
-using remedies::Risk;
-using remedies::WhatIfRow;
+using whatif::ProjectedPart;
+using whatif::Risk;
+using whatif::WhatIfRow;
 
 // Each type has one list of its fields, for both ways. A visitor is a Writer or a Reader.
 template <typename V>

@@ -82,31 +82,31 @@ absl::Status NoPlanHelps(const PlanAnswer& answer) {
 
 }  // namespace
 
-double PlanAnswer::Utilisation(const remedies::MemoryNeed& need) const {
+double PlanAnswer::Utilisation(const whatif::MemoryNeed& need) const {
   const std::uint64_t bytes = need.smallest_device_bytes.value_or(0);
   return bytes == 0 ? 0 : static_cast<double>(peak_allocated_bytes) / static_cast<double>(bytes);
 }
 
 absl::StatusOr<PlanAnswer> PlanOfTrace(std::string input, const TracedRun& run, const PlanSearch& search,
-                                       const remedies::Progress& progress) {
+                                       const whatif::Progress& progress) {
   if (run.requests.requests.empty()) {
     return absl::FailedPreconditionError("it has no requests of an allocator, and a plan is made of those");
   }
   PlanAnswer out;
   out.input = std::move(input);
   out.source = run.source;
-  const policy::Options plain = remedies::Following(run.options, {});
-  const absl::StatusOr<std::vector<analyses::LaneRequests>> lanes = remedies::LaneRequestsOf(run.requests, plain);
+  const policy::Options plain = whatif::Following(run.options, {});
+  const absl::StatusOr<std::vector<analyses::LaneRequests>> lanes = whatif::LaneRequestsOf(run.requests, plain);
   if (!lanes.ok()) return lanes.status();
   out.page_floor_bytes = analyses::PageFloor(*lanes, policy::kRoundLargeBytes);
   const std::vector<std::int64_t> begins = StepBegins(run, out.steps);
   if (progress) progress("packing, and looking for the smallest device");
   policy::Options settings = run.options;
   settings.plan = nullptr;
-  const std::optional<remedies::PlanChoice> choice =
-      remedies::ChoosePlan({run.requests, settings, *lanes, begins, search.max_steps, search.repeats});
+  const std::optional<whatif::PlanChoice> choice =
+      whatif::ChoosePlan({run.requests, settings, *lanes, begins, search.max_steps, search.repeats});
   if (!choice.has_value()) return absl::FailedPreconditionError("its requests cannot be replayed");
-  static_cast<remedies::PlanChoice&>(out) = *choice;
+  static_cast<whatif::PlanChoice&>(out) = *choice;
   if (out.made.lanes.empty()) return NoPlanHelps(out);
   out.made.plan.made_of = out.source;
   out.notes = NotesOfSettings(run.options);
@@ -143,8 +143,7 @@ std::string LaneRemark(const analyses::PlannedLane& lane) {
                       lane.step_kinds == 1 ? " kind of step" : " kinds of steps");
 }
 
-void AppendNeed(const answers::PlanAnswer& answer, const char* name, const remedies::MemoryNeed& need,
-                std::string& out) {
+void AppendNeed(const answers::PlanAnswer& answer, const char* name, const whatif::MemoryNeed& need, std::string& out) {
   if (!need.smallest_device_bytes.has_value()) {
     out += absl::StrFormat("  %-17s %14s   reserved at the peak\n", name, FormatBytes(need.peak_reserved_bytes));
     return;
@@ -153,7 +152,7 @@ void AppendNeed(const answers::PlanAnswer& answer, const char* name, const remed
                          answer.Utilisation(need) * 100);
 }
 
-Json NeedJson(const answers::PlanAnswer& answer, const remedies::MemoryNeed& need) {
+Json NeedJson(const answers::PlanAnswer& answer, const whatif::MemoryNeed& need) {
   Json out = {{"peak_reserved_bytes", need.peak_reserved_bytes},
               {"smallest_device_bytes", OrNull(need.smallest_device_bytes)},
               {"utilisation", nullptr}};
@@ -166,7 +165,7 @@ Json NeedJson(const answers::PlanAnswer& answer, const remedies::MemoryNeed& nee
 std::string ToText(const answers::PlanAnswer& answer) {
   std::string out = absl::StrCat("PLAN  ", Shortened(Printable(answer.source), 100), "\n");
   for (const analyses::PlannedLane& lane : answer.made.lanes) {
-    out += absl::StrFormat("  %-17s %14s   %s\n", "segment", FormatBytes(lane.arena_bytes), LaneRemark(lane));
+    out += absl::StrFormat("  %-17s %14s   %s\n", "segment", FormatBytes(lane.segment_bytes), LaneRemark(lane));
   }
   out += absl::StrFormat("  %-17s %14s\n", "peak allocated", FormatBytes(answer.peak_allocated_bytes));
   out += absl::StrFormat("  %-17s %14s   each stream's and pool's small and large blocks in whole pages of 2 MiB\n",
@@ -208,7 +207,7 @@ std::string ToJson(const answers::PlanAnswer& answer) {
     out["lanes"].Append({{"stream", Handle(lane.stream)},
                          {"is_private_pool", !lane.pool.IsDefault()},
                          {"size_class", lane.is_small ? "small" : "large"},
-                         {"segment_bytes", lane.arena_bytes},
+                         {"segment_bytes", lane.segment_bytes},
                          {"lower_bound", lane.lower_bound},
                          {"requests", lane.requests},
                          {"planned", lane.planned},

@@ -21,7 +21,7 @@ struct PlanSearch {
   bool repeats = false;
 };
 
-struct PlanAnswer : remedies::PlanChoice {
+struct PlanAnswer : whatif::PlanChoice {
   std::string input = {};
   std::string source = {};
   std::string output = {};  // the plan's file
@@ -32,13 +32,13 @@ struct PlanAnswer : remedies::PlanChoice {
   std::vector<trace::Note> notes = {};
 
   // Of the smallest device: what of it is allocated at the peak. 0 where it was not looked for.
-  double Utilisation(const remedies::MemoryNeed& need) const;
+  double Utilisation(const whatif::MemoryNeed& need) const;
 };
 
 // FailedPrecondition where the trace has no requests, or no plan helps: not the run itself, or not steps of it that the
 // plan was not made of.
 absl::StatusOr<PlanAnswer> PlanOfTrace(std::string input, const TracedRun& run, const PlanSearch& search,
-                                       const remedies::Progress& progress = {});
+                                       const whatif::Progress& progress = {});
 
 }  // namespace ashlar::answers
 

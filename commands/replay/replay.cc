@@ -71,7 +71,7 @@ absl::StatusOr<ReplayAnswer> ColdAnswer(const replay::RecordedReplay& recorded, 
   }
   const replay::SnapshotProgram& program = recorded.program;
   absl::StatusOr<ReplayAnswer> out =
-      ReplayCold(*remedies::SharedWhatIfRequests(program, settings.capacity_bytes.has_value()), recorded.options,
+      ReplayCold(*whatif::SharedWhatIfRequests(program, settings.capacity_bytes.has_value()), recorded.options,
                  settings, mode, absl::StrCat(source, ", cold"));
   if (out.ok() && program.start_count > 0) {
     out->notes.push_back({"starts_cold",
@@ -115,7 +115,7 @@ absl::StatusOr<ReplayAnswer> Replay(const Input& input, const ReplaySettings& se
   if (input.snapshot() != nullptr) return ReplaySnapshot(*input.snapshot(), settings, mode);
   if (input.requests() == nullptr) return absl::InvalidArgumentError("this input holds no trace");
   const trace::RequestTrace& requests = *input.requests();
-  const absl::StatusOr<policy::Options> options = remedies::OverriddenOptions(settings.overrides);
+  const absl::StatusOr<policy::Options> options = whatif::OverriddenOptions(settings.overrides);
   if (!options.ok()) return options.status();
   absl::StatusOr<ReplayAnswer> out =
       ReplayCold(requests, *options, settings, mode,

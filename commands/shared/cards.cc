@@ -22,7 +22,7 @@ constexpr std::uint64_t kLeastReplays = 12, kMostReplays = 120;
 
 // A recorded run, ready to be replayed under other settings.
 struct Recorded {
-  remedies::WhatIfInput input;
+  whatif::WhatIfInput input;
   std::vector<timeline::EventIndex> events;  // of each request
   analyses::Steps steps;
 };
@@ -34,8 +34,8 @@ absl::StatusOr<Recorded> RecordedOf(const trace::Snapshot& snapshot) {
   if (program.requests.requests.empty()) return absl::InvalidArgumentError("the history has nothing to replay");
   Recorded out;
   out.input =
-      remedies::InputOf(run->recorded, run->timeline,
-                        {.capacity_bytes = replay::kAmpleBytes, .segment_addresses = device::AddressOrder::kDriver});
+      whatif::InputOf(run->recorded, run->timeline,
+                      {.capacity_bytes = replay::kAmpleBytes, .segment_addresses = device::AddressOrder::kDriver});
   for (const replay::RecordedAnswer& answer : program.answers) {
     // Left out of what is replayed, as WhatIfRequests does: the allocator gives back by itself.
     if (answer.release != replay::Release::kMaybeLadder) out.events.push_back(answer.event);
@@ -47,7 +47,7 @@ absl::StatusOr<Recorded> RecordedOf(const trace::Snapshot& snapshot) {
 class CardReplays {
  public:
   CardReplays(Recorded recorded, const Progress& progress)
-      : recorded_(std::move(recorded)), carried_(remedies::CarriedConf(Baseline().conf)), progress_(progress) {}
+      : recorded_(std::move(recorded)), carried_(whatif::CarriedConf(Baseline().conf)), progress_(progress) {}
 
   absl::StatusOr<CardTable> Run(const CardsAsked& asked) {
     table_.outside_bytes = asked.outside_bytes;
@@ -75,7 +75,7 @@ class CardReplays {
 
   absl::StatusOr<policy::Options> OptionsOf(const std::string& conf) const {
     absl::StatusOr<policy::Options> out =
-        policy::ParseConf(remedies::JoinConfs(conf, carried_), Baseline().compat, policy::Keys::kAshlar);
+        policy::ParseConf(whatif::JoinConfs(conf, carried_), Baseline().compat, policy::Keys::kAshlar);
     if (out.ok()) policy::KeepFreeOrder(Baseline(), *out);
     return out;
   }
@@ -126,16 +126,16 @@ class CardReplays {
 
   // The settings that a sweep would advise: where nothing fits those that come closest.
   absl::StatusOr<std::string> Search(std::uint64_t capacity_bytes) {
-    remedies::WhatIfInput input = recorded_.input;
+    whatif::WhatIfInput input = recorded_.input;
     input.settings.capacity_bytes = capacity_bytes;
     const std::uint64_t requests = input.requests.requests.size();
-    remedies::SweepOptions options;
+    whatif::SweepOptions options;
     options.budget_replays = std::clamp(kSearchRequests / requests, kLeastReplays, kMostReplays);
-    const absl::StatusOr<remedies::SweepResult> result = remedies::RunSweep({&input, 1}, options);
+    const absl::StatusOr<whatif::SweepResult> result = whatif::RunSweep({&input, 1}, options);
     if (!result.ok()) return result.status();
     table_.replays += result->replays;
-    const remedies::ChoiceKind kind = result->choice.kind;
-    const bool keeps = kind == remedies::ChoiceKind::kKeep || kind == remedies::ChoiceKind::kNamed;
+    const whatif::ChoiceKind kind = result->choice.kind;
+    const bool keeps = kind == whatif::ChoiceKind::kKeep || kind == whatif::ChoiceKind::kNamed;
     return result->rows[keeps ? result->baseline : result->choice.row].conf;
   }
 

@@ -56,7 +56,7 @@ struct CardTable {
   std::uint64_t peak_allocated_bytes = 0;
   std::uint64_t outside_bytes = 0;  // of the allocator and the context
   std::uint64_t replays = 0;
-  bool is_replayed = true;  // false: the peak of the books against each card, in `by_default` alone
+  bool is_replayed = true;  // false: the peak of the accounting against each card, in `by_default` alone
 };
 
 struct CardsAsked {

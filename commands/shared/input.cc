@@ -20,9 +20,9 @@
 namespace ashlar::answers {
 namespace {
 
-bool Takes(const InputRule& rule, readers::Holds holds) {
-  return holds == readers::Holds::kSnapshot || holds == readers::Holds::kRequests ||
-         (holds == readers::Holds::kProblem && rule.problems);
+bool Takes(const InputRule& rule, formats::Holds holds) {
+  return holds == formats::Holds::kSnapshot || holds == formats::Holds::kRequests ||
+         (holds == formats::Holds::kProblem && rule.problems);
 }
 
 constexpr absl::string_view kUtf8Mark = "\xef\xbb\xbf";
@@ -37,20 +37,20 @@ constexpr absl::string_view kNoMessage =
     "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")";
 
 absl::StatusOr<Input> LoadUnmarked(absl::string_view bytes, const InputRule& rule) {
-  const readers::Format& format = readers::FormatOf(bytes);
+  const formats::Format& format = formats::FormatOf(bytes);
   if (rule.fits) {
     if (absl::Status status = rule.fits(format.kind); !status.ok()) return status;
   }
   if (Takes(rule, format.holds)) {
-    readers::ReadContent content = format.read(bytes, rule.limits);
+    formats::ReadContent content = format.read(bytes, rule.limits);
     if (!content.ok()) return content.status();
     return Input(*std::move(content));
   }
-  if (rule.messages && format.kind != readers::InputKind::kBinary) {
-    std::vector<readers::OomMessage> found = readers::FindOomMessages(bytes);
-    if (!found.empty()) return Input(std::make_unique<const readers::Content>(std::move(found)));
+  if (rule.messages && format.kind != formats::InputKind::kBinary) {
+    std::vector<formats::OomMessage> found = formats::FindOomMessages(bytes);
+    if (!found.empty()) return Input(std::make_unique<const formats::Content>(std::move(found)));
   }
-  if (rule.messages && format.holds == readers::Holds::kMessages) return absl::InvalidArgumentError(kNoMessage);
+  if (rule.messages && format.holds == formats::Holds::kMessages) return absl::InvalidArgumentError(kNoMessage);
   return absl::InvalidArgumentError(absl::StrCat("this is ", format.name, ", not ", rule.names));
 }
 
@@ -65,8 +65,8 @@ InputRule ExplainedInputs() {
 
 absl::StatusOr<Input> LoadInput(absl::string_view bytes, const InputRule& rule) {
   if (absl::ConsumePrefix(&bytes, kUtf8Mark)) return LoadUnmarked(bytes, rule);
-  if (bytes.size() > kMostUtf16Bytes && readers::HasByteOrderMark(bytes)) return absl::InvalidArgumentError(kLongUtf16);
-  const std::optional<std::string> text = readers::WithoutByteOrderMark(bytes);
+  if (bytes.size() > kMostUtf16Bytes && formats::HasByteOrderMark(bytes)) return absl::InvalidArgumentError(kLongUtf16);
+  const std::optional<std::string> text = formats::WithoutByteOrderMark(bytes);
   return LoadUnmarked(text.has_value() ? *text : bytes, rule);
 }
 
@@ -90,7 +90,7 @@ absl::StatusOr<std::size_t> PositionOf(const WindowEnd& end, std::size_t count, 
   return static_cast<std::size_t>(position);
 }
 
-Input Holding(readers::Content content) { return Input(std::make_unique<const readers::Content>(std::move(content))); }
+Input Holding(formats::Content content) { return Input(std::make_unique<const formats::Content>(std::move(content))); }
 
 }  // namespace
 

@@ -29,9 +29,9 @@ struct InputRule {
   bool problems = false;  // packing problems as well
   bool messages = false;  // and any text with an out-of-memory message in it
   absl::string_view names = "a PyTorch memory snapshot or a request trace";  // what it takes, in words
-  readers::ReadLimits limits = {};                                           // how much of a long trace is held
+  formats::ReadLimits limits = {};                                           // how much of a long trace is held
   // Asked before the input is read: whether the rest of the command line goes with this format.
-  std::function<absl::Status(readers::InputKind)> fits = {};
+  std::function<absl::Status(formats::InputKind)> fits = {};
 };
 
 // The inputs that can be explained.
@@ -39,13 +39,13 @@ InputRule ExplainedInputs();
 
 class Input {
  public:
-  explicit Input(std::unique_ptr<const readers::Content> content) : content_(std::move(content)) {}
+  explicit Input(std::unique_ptr<const formats::Content> content) : content_(std::move(content)) {}
 
   // nullptr where it holds something else.
   const trace::Snapshot* snapshot() const { return Get<trace::Snapshot>(); }
   const trace::RequestTrace* requests() const { return Get<trace::RequestTrace>(); }
-  const readers::PackingProblem* problem() const { return Get<readers::PackingProblem>(); }
-  const std::vector<readers::OomMessage>* messages() const { return Get<std::vector<readers::OomMessage>>(); }
+  const formats::PackingProblem* problem() const { return Get<formats::PackingProblem>(); }
+  const std::vector<formats::OomMessage>* messages() const { return Get<std::vector<formats::OomMessage>>(); }
 
  private:
   template <typename T>
@@ -53,7 +53,7 @@ class Input {
     return std::get_if<T>(content_.get());
   }
 
-  std::unique_ptr<const readers::Content> content_;
+  std::unique_ptr<const formats::Content> content_;
 };
 
 // InvalidArgument where the rule does not take the format; else a reader's own error, or that of `fits`.

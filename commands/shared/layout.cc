@@ -98,7 +98,7 @@ void AppendSection(absl::string_view title, absl::string_view remark, std::strin
   out += "\n";
 }
 
-std::string Printable(absl::string_view text) { return readers::ToPrintable(text); }
+std::string Printable(absl::string_view text) { return formats::ToPrintable(text); }
 
 std::string Shortened(const std::string& text, std::size_t width) {
   if (text.size() <= width) return text;

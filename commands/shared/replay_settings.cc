@@ -47,7 +47,7 @@ std::uint64_t OutsideBytes(const ReplaySettings& settings) {
   return settings.capacity_bytes.value_or(0) - AllocatorBytes(settings).value_or(0);
 }
 
-remedies::ReplayLimits LimitsOf(const ReplaySettings& settings) {
+whatif::ReplayLimits LimitsOf(const ReplaySettings& settings) {
   return {AllocatorBytes(settings),   OutsideBytes(settings), settings.memory_fraction,
           settings.segment_addresses, settings.device_costs,  settings.threads};
 }

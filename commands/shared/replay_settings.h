@@ -21,7 +21,7 @@
 namespace ashlar::answers {
 
 // Told what is being done as it begins, in words for people: "what-ifs 3 of 8". Empty: nobody asks.
-using remedies::Progress;
+using whatif::Progress;
 
 // The most memory that a device can be said to have.
 inline constexpr std::uint64_t kMostCapacityBytes = std::uint64_t{1} << 44;
@@ -55,7 +55,7 @@ std::optional<std::uint64_t> AllocatorBytes(const ReplaySettings& settings);
 std::uint64_t OutsideBytes(const ReplaySettings& settings);
 
 // Where and under which limits to replay.
-remedies::ReplayLimits LimitsOf(const ReplaySettings& settings);
+whatif::ReplayLimits LimitsOf(const ReplaySettings& settings);
 
 }  // namespace ashlar::answers
 

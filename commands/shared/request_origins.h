@@ -27,7 +27,7 @@ class RequestOrigins {
  public:
   // Of a request trace: a request stands at its own number.
   RequestOrigins() = default;
-  // Of remedies::WhatIfRequests(program, is_capacity_known), or of `next` where that is given. `observed` must outlive
+  // Of whatif::WhatIfRequests(program, is_capacity_known), or of `next` where that is given. `observed` must outlive
   // it.
   static RequestOrigins OfProgram(const replay::SnapshotProgram& program, const timeline::Timeline& observed,
                                   bool is_capacity_known, const analyses::Continuation* next);

@@ -116,7 +116,7 @@ absl::StatusOr<ObservedRun> ObserveSnapshot(const trace::Snapshot& snapshot, con
 
 absl::StatusOr<ReplayedRun> ReplayRequests(const trace::RequestTrace& requests, const ReplaySettings& settings,
                                            std::vector<std::uint32_t>* ops) {
-  absl::StatusOr<policy::Options> policy_options = remedies::OverriddenOptions(settings.overrides);
+  absl::StatusOr<policy::Options> policy_options = whatif::OverriddenOptions(settings.overrides);
   if (!policy_options.ok()) return policy_options.status();
   replay::RequestReplayOptions replay_options{*policy_options, {}, settings.memory_fraction};
   replay_options.device.address_order = settings.segment_addresses.value_or(device::AddressOrder::kAscending);

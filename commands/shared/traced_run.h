@@ -58,7 +58,7 @@ std::string DescribeRequests(const trace::RequestTrace& requests);
 // was left out.
 std::vector<trace::Note> NotesOfSettings(const policy::Options& options);
 
-using remedies::WhatIfRequests;
+using whatif::WhatIfRequests;
 
 // Inclusive; equal where the trace tells the number.
 struct CountSpan {

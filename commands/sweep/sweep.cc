@@ -26,7 +26,7 @@ bool HasAllocation(const trace::RequestTrace& requests) {
   return false;
 }
 
-absl::StatusOr<remedies::WhatIfInput> FromSnapshot(const trace::Snapshot& snapshot, const ReplaySettings& settings) {
+absl::StatusOr<whatif::WhatIfInput> FromSnapshot(const trace::Snapshot& snapshot, const ReplaySettings& settings) {
   if (trace::RecordsDeviceCalls(snapshot)) return absl::InvalidArgumentError(kNoSettings);
   const absl::StatusOr<ObservedRun> run = ObserveSnapshot(snapshot, settings);
   if (!run.ok()) return run.status();
@@ -35,10 +35,9 @@ absl::StatusOr<remedies::WhatIfInput> FromSnapshot(const trace::Snapshot& snapsh
         "the snapshot records no allocations, so there is nothing to replay; record them with "
         "torch.cuda.memory._record_memory_history() before the run");
   }
-  remedies::WhatIfInput out =
-      remedies::InputOf(run->recorded, run->timeline, LimitsOf(WithContext(settings, snapshot)));
-  out.next = remedies::ProjectionOf(run->recorded.program, run->timeline, snapshot.stacks,
-                                    analyses::FindSteps(run->timeline, &snapshot.stacks, snapshot.annotations));
+  whatif::WhatIfInput out = whatif::InputOf(run->recorded, run->timeline, LimitsOf(WithContext(settings, snapshot)));
+  out.next = whatif::ProjectionOf(run->recorded.program, run->timeline, snapshot.stacks,
+                                  analyses::FindSteps(run->timeline, &snapshot.stacks, snapshot.annotations));
   out.source = DescribeSnapshot(snapshot, *run);
   out.notes = NotesOfSettings(run->recorded.options);
   if (const auto note = ContextNote(settings, snapshot); note.has_value() && !out.has_recorded_oom) {
@@ -48,15 +47,14 @@ absl::StatusOr<remedies::WhatIfInput> FromSnapshot(const trace::Snapshot& snapsh
   return out;
 }
 
-absl::StatusOr<remedies::WhatIfInput> FromRequests(const trace::RequestTrace& requests,
-                                                   const ReplaySettings& settings) {
+absl::StatusOr<whatif::WhatIfInput> FromRequests(const trace::RequestTrace& requests, const ReplaySettings& settings) {
   if (settings.device.has_value()) {
     return absl::OutOfRangeError("--device needs a snapshot: this input has one device only");
   }
   if (!HasAllocation(requests)) return absl::InvalidArgumentError("the trace has no allocation to replay");
-  const absl::StatusOr<policy::Options> baseline = remedies::OverriddenOptions(settings.overrides);
+  const absl::StatusOr<policy::Options> baseline = whatif::OverriddenOptions(settings.overrides);
   if (!baseline.ok()) return baseline.status();
-  remedies::WhatIfInput out = remedies::InputOf(requests, *baseline, LimitsOf(settings));
+  whatif::WhatIfInput out = whatif::InputOf(requests, *baseline, LimitsOf(settings));
   out.notes = requests.notes;
   return out;
 }
@@ -72,7 +70,7 @@ std::string FidelitySentence(const replay::Fidelity& fidelity) {
 }
 
 std::vector<trace::Note> NotesOfTrace(const SweepAnswer& answer, std::size_t trace) {
-  const remedies::WhatIfInput& input = answer.inputs[trace];
+  const whatif::WhatIfInput& input = answer.inputs[trace];
   std::vector<trace::Note> out = {{"replayed_as", input.replayed_as, 1}};
   out.push_back({"fidelity",
                  input.fidelity.has_value() ? FidelitySentence(*input.fidelity)
@@ -82,8 +80,8 @@ std::vector<trace::Note> NotesOfTrace(const SweepAnswer& answer, std::size_t tra
     out.push_back({"capacity_unknown",
                    "how much memory the device has is not in this trace; give --capacity 16GiB to see what fits", 1});
   }
-  const remedies::SweepRow& baseline = answer.result.rows[answer.result.baseline];
-  for (trace::Note& note : remedies::BaselineNotes(input, baseline.traces[trace])) out.push_back(std::move(note));
+  const whatif::SweepRow& baseline = answer.result.rows[answer.result.baseline];
+  for (trace::Note& note : whatif::BaselineNotes(input, baseline.traces[trace])) out.push_back(std::move(note));
   out.insert(out.end(), input.notes.begin(), input.notes.end());
   return out;
 }
@@ -94,21 +92,21 @@ absl::StatusOr<WhatIfInput> SweepInputOf(const std::string& name, const Input& i
   if (input.snapshot() == nullptr && input.requests() == nullptr) {
     return absl::InvalidArgumentError("this input holds no trace");
   }
-  absl::StatusOr<remedies::WhatIfInput> out = input.snapshot() != nullptr ? FromSnapshot(*input.snapshot(), settings)
-                                                                          : FromRequests(*input.requests(), settings);
+  absl::StatusOr<whatif::WhatIfInput> out = input.snapshot() != nullptr ? FromSnapshot(*input.snapshot(), settings)
+                                                                        : FromRequests(*input.requests(), settings);
   if (out.ok()) out->name = name;
   return out;
 }
 
 absl::StatusOr<SweepAnswer> Sweep(std::vector<WhatIfInput> inputs, const SweepOptions& options) {
-  absl::StatusOr<remedies::SweepResult> result = remedies::RunSweep(inputs, options);
+  absl::StatusOr<whatif::SweepResult> result = whatif::RunSweep(inputs, options);
   if (!result.ok()) return result.status();
   const auto inexact = std::find_if(inputs.begin(), inputs.end(), [](const WhatIfInput& input) {
     return input.fidelity.has_value() && !input.fidelity->IsExact();
   });
   if (inexact != inputs.end()) {
     const std::string where = inputs.size() > 1 && !inexact->name.empty() ? absl::StrCat("in ", inexact->name) : "";
-    remedies::WithholdUnproven(where, result->advice);
+    whatif::WithholdUnproven(where, result->advice);
   }
   return SweepAnswer{std::move(inputs), *std::move(result)};
 }
@@ -133,8 +131,8 @@ std::vector<SweepNote> NotesOf(const SweepAnswer& answer) {
 namespace ashlar::report {
 namespace {
 
-using remedies::SweepResult;
-using remedies::SweepRow;
+using whatif::SweepResult;
+using whatif::SweepRow;
 
 constexpr std::size_t kMostNamesOfNote = 3;
 
@@ -180,7 +178,7 @@ std::string ConfText(const answers::SweepAnswer& report, const SweepRow& row) {
 
 std::string SweepOutcome(const answers::SweepAnswer& report, const SweepRow& row) {
   if (row.score.failing_traces == 0) {
-    const remedies::WhatIfRow& first = row.traces.front();
+    const whatif::WhatIfRow& first = row.traces.front();
     if (report.inputs.size() == 1 && first.is_cut_off) return "gets past";
     return first.feasible.has_value() ? "fits" : "";
   }
@@ -200,8 +198,8 @@ std::string SweepRemark(const ShownRow& shown) {
   std::string out;
   const auto add = [&out](const std::string& text) { absl::StrAppend(&out, out.empty() ? "" : ", ", text); };
   if (row.is_baseline) add("as recorded");
-  for (const remedies::Risk& risk : row.risks) {
-    if (risk.level >= remedies::RiskLevel::kCaution) add(risk.name);
+  for (const whatif::Risk& risk : row.risks) {
+    if (risk.level >= whatif::RiskLevel::kCaution) add(risk.name);
   }
   if (shown.alike > 0) add(absl::StrCat(shown.alike, " more do the same"));
   return out.empty() ? "" : absl::StrCat("   (", out, ")");
@@ -249,18 +247,18 @@ void AppendTable(const answers::SweepAnswer& report, std::string& out) {
 
 // What the table names: risks of the rows that are shown.
 void AppendRisks(const answers::SweepAnswer& report, std::string& out) {
-  std::vector<const remedies::Risk*> risks;
+  std::vector<const whatif::Risk*> risks;
   for (const ShownRow& shown : RowsToShow(report)) {
-    for (const remedies::Risk& risk : shown.row->risks) {
-      const bool counts = risk.level >= remedies::RiskLevel::kCaution || shown.row->is_recommended;
-      const auto same = [&risk](const remedies::Risk* other) { return other->name == risk.name; };
+    for (const whatif::Risk& risk : shown.row->risks) {
+      const bool counts = risk.level >= whatif::RiskLevel::kCaution || shown.row->is_recommended;
+      const auto same = [&risk](const whatif::Risk* other) { return other->name == risk.name; };
       if (counts && std::none_of(risks.begin(), risks.end(), same)) risks.push_back(&risk);
     }
   }
   if (risks.empty()) return;
   AppendSection("WHAT SPEAKS AGAINST", "", out);
-  for (const remedies::Risk* risk : risks) {
-    const bool is_bad = risk->level == remedies::RiskLevel::kNotRecommended;
+  for (const whatif::Risk* risk : risks) {
+    const bool is_bad = risk->level == whatif::RiskLevel::kNotRecommended;
     out += "  ";
     AppendWrapped(
         absl::StrCat(risk->name, is_bad ? ", not recommended" : "", ": ", risk->sentence, " (", risk->source, ")"), 4,
@@ -268,7 +266,7 @@ void AppendRisks(const answers::SweepAnswer& report, std::string& out) {
   }
 }
 
-std::string TraceOutcome(const remedies::WhatIfRow& row) {
+std::string TraceOutcome(const whatif::WhatIfRow& row) {
   if (row.ooms > 0) return absl::StrCat(FormatCount(row.ooms), " OOM");
   return row.feasible.has_value() ? "fits" : "";
 }
@@ -349,14 +347,14 @@ std::string ToText(const answers::SweepAnswer& report) {
 
 namespace {
 
-Json RiskJson(const remedies::Risk& risk) {
+Json RiskJson(const whatif::Risk& risk) {
   return {{"name", risk.name},
-          {"level", std::string(remedies::RiskLevelName(risk.level))},
+          {"level", std::string(whatif::RiskLevelName(risk.level))},
           {"sentence", risk.sentence},
           {"source", risk.source}};
 }
 
-Json TraceRowJson(const remedies::WhatIfRow& row) {
+Json TraceRowJson(const whatif::WhatIfRow& row) {
   return {{"peak_reserved_bytes", row.peak_reserved_bytes},
           {"peak_allocated_bytes", row.peak_allocated_bytes},
           {"ooms", row.ooms},
@@ -368,7 +366,7 @@ Json TraceRowJson(const remedies::WhatIfRow& row) {
           {"projected", ProjectedJson(row.projected)}};
 }
 
-Json RowJson(const answers::SweepAnswer& report, const remedies::SweepRow& row) {
+Json RowJson(const answers::SweepAnswer& report, const whatif::SweepRow& row) {
   const bool has_no_conf = row.is_baseline && report.result.recorded_confs_differ;
   Json out = {{"conf", has_no_conf ? Json(nullptr) : Json(row.conf)},
               {"is_recorded_setting", row.is_baseline},
@@ -381,16 +379,16 @@ Json RowJson(const answers::SweepAnswer& report, const remedies::SweepRow& row) 
               {"driver_calls", row.score.driver_calls},
               {"estimated_driver_ns", row.score.cost_ns},
               {"retries", row.retries},
-              {"risk", std::string(remedies::RiskLevelName(row.score.risk))}};
+              {"risk", std::string(whatif::RiskLevelName(row.score.risk))}};
   out["risks"] = Json::Array();
-  for (const remedies::Risk& risk : row.risks) out["risks"].Append(RiskJson(risk));
+  for (const whatif::Risk& risk : row.risks) out["risks"].Append(RiskJson(risk));
   out["traces"] = Json::Array();
-  for (const remedies::WhatIfRow& trace : row.traces) out["traces"].Append(TraceRowJson(trace));
+  for (const whatif::WhatIfRow& trace : row.traces) out["traces"].Append(TraceRowJson(trace));
   return out;
 }
 
 Json InputJson(const answers::SweepAnswer& report, std::size_t trace) {
-  const remedies::WhatIfInput& input = report.inputs[trace];
+  const whatif::WhatIfInput& input = report.inputs[trace];
   Json out = {{"name", input.name},
               {"source", input.source},
               {"requests", input.requests.requests.size()},
@@ -410,7 +408,7 @@ Json InputJson(const answers::SweepAnswer& report, std::size_t trace) {
 }  // namespace
 
 std::string ToJson(const answers::SweepAnswer& report) {
-  const remedies::SweepResult& result = report.result;
+  const whatif::SweepResult& result = report.result;
   Json out;
   out["paste"] = OrNull(result.advice.paste);
   out["advice"] = result.advice.sentence;
@@ -423,7 +421,7 @@ std::string ToJson(const answers::SweepAnswer& report) {
   out["traces"] = Json::Array();
   for (std::size_t trace = 0; trace < report.inputs.size(); ++trace) out["traces"].Append(InputJson(report, trace));
   out["rows"] = Json::Array();
-  for (const remedies::SweepRow& row : result.rows) out["rows"].Append(RowJson(report, row));
+  for (const whatif::SweepRow& row : result.rows) out["rows"].Append(RowJson(report, row));
   out["notes"] = Json::Array();
   for (const answers::SweepNote& note : answers::NotesOf(report)) {
     out["notes"].Append(

@@ -1,6 +1,6 @@
 // The answer of `ashlar sweep`: which settings would have served one trace, or several together.
 //
-//   std::vector<remedies::WhatIfInput> inputs = {*SweepInputOf("snapshot.pickle", *LoadInput(bytes), settings)};
+//   std::vector<whatif::WhatIfInput> inputs = {*SweepInputOf("snapshot.pickle", *LoadInput(bytes), settings)};
 //   absl::StatusOr<SweepAnswer> answer = Sweep(inputs, {});
 //   std::vector<SweepNote> notes = NotesOf(*answer);
 #ifndef ASHLAR_COMMANDS_SWEEP_SWEEP_H_
@@ -18,12 +18,12 @@
 
 namespace ashlar::answers {
 
-using remedies::SweepOptions;
-using remedies::WhatIfInput;
+using whatif::SweepOptions;
+using whatif::WhatIfInput;
 
 struct SweepAnswer {
   std::vector<WhatIfInput> inputs;
-  remedies::SweepResult result;
+  whatif::SweepResult result;
   std::size_t rows_shown = 12;  // in the text, besides those that are always shown
 };
 
@@ -52,7 +52,7 @@ namespace ashlar::report {
 
 // The answer of `ashlar sweep`, as text and as JSON (docs/schemas/sweep.schema.json): the same numbers in both.
 //
-//   std::cout << ToText(SweepAnswer{inputs, *remedies::RunSweep(inputs, {})});
+//   std::cout << ToText(SweepAnswer{inputs, *whatif::RunSweep(inputs, {})});
 
 std::string ToText(const answers::SweepAnswer& report);
 std::string ToJson(const answers::SweepAnswer& report);

@@ -197,7 +197,7 @@ class WatchedLog final : public WatchedFile {
     file_->Rewind();
     while (file_->Read()) {
     }
-    const absl::StatusOr<trace::Snapshot> log = readers::ReadNativeLog(file_->bytes());
+    const absl::StatusOr<trace::Snapshot> log = formats::ReadNativeLog(file_->bytes());
     if (!log.ok()) return absl::Status(log.status().code(), absl::StrCat(file_->path(), ": ", log.status().message()));
     WatchAnswer answer = WholeAnswer(*log);
     answer.source = file_->path();
@@ -216,7 +216,7 @@ absl::StatusOr<std::unique_ptr<WatchedFile>> WatchedFile::Open(const std::string
   if (!file->status().ok()) return file->status();
   file->Read();
   if (trace::IsRecording(file->bytes())) return std::make_unique<WatchedRecording>(std::move(file));
-  if (readers::IsNativeLog(file->bytes())) return std::make_unique<WatchedLog>(std::move(file));
+  if (formats::IsNativeLog(file->bytes())) return std::make_unique<WatchedLog>(std::move(file));
   return absl::InvalidArgumentError(
       absl::StrCat(path,
                    ": this is no recording of ours and no native log, which grow as a program runs; a snapshot of "
@@ -338,7 +338,7 @@ bool IsRecordedFile(const std::string& path) {
   std::array<char, 64> bytes{};
   in.read(bytes.data(), bytes.size());
   const absl::string_view begin(bytes.data(), static_cast<std::size_t>(in.gcount()));
-  return trace::IsRecording(begin) || readers::IsNativeLog(begin);
+  return trace::IsRecording(begin) || formats::IsNativeLog(begin);
 }
 
 std::string MappedFile(const std::string& folder) {

@@ -1,8 +1,8 @@
 """torch.compile in the mode that captures CUDA graphs, with Ashlar as PyTorch's allocator."""
 
-import ashlar_gpu.torch as door
+import ashlar_gpu.torch as integration
 
-door.install()
+integration.install()
 
 import torch
 from tell import tell

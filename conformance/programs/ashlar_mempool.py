@@ -5,15 +5,15 @@ import gc
 import torch
 from tell import tell
 
-import ashlar_gpu.torch as door
+import ashlar_gpu.torch as integration
 from ashlar_gpu import _library as c
 from ashlar_gpu import _torch_plugin as plugin
 
 MIB = 1 << 20
 torch.cuda.init()
 before = torch.empty(30 * MIB, dtype=torch.uint8, device="cuda")
-assert not door.is_installed() and not plugin.open_allocators()
-with door.pool() as pool:
+assert not integration.is_installed() and not plugin.open_allocators()
+with integration.pool() as pool:
     inside = torch.empty(50 * MIB, dtype=torch.uint8, device="cuda")
     small = torch.empty(1000, dtype=torch.uint8, device="cuda")
 handle = plugin.open_allocator(0)
@@ -25,7 +25,7 @@ assert block.requested_bytes == 50 * MIB
 del small
 # A pool that the device has no room for: null from us is an out-of-memory error of PyTorch's own.
 try:
-    with door.pool():
+    with integration.pool():
         torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
     raise AssertionError("a petabyte was given")
 except torch.cuda.OutOfMemoryError as error:

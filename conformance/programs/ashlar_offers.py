@@ -10,7 +10,7 @@ import warnings
 import torch
 from tell import tell
 
-import ashlar_gpu.torch as door
+import ashlar_gpu.torch as integration
 
 MIB = 1 << 20
 done = []
@@ -31,18 +31,18 @@ def refused(name, words, call):
     raise AssertionError(name + " was not refused")
 
 
-refused("a wrong key", "did you mean 'max_split_size_mb'", lambda: door.install("max_split_mb:64"))
-door.install("max_split_size_mb:64,report_leaks:False")
-check("installed", door.is_installed())
+refused("a wrong key", "did you mean 'max_split_size_mb'", lambda: integration.install("max_split_mb:64"))
+integration.install("max_split_size_mb:64,report_leaks:False")
+check("installed", integration.is_installed())
 torch.cuda.init()
-refused("a second time", "already", door.install)
+refused("a second time", "already", integration.install)
 check("a device that is not used has zeros", torch.cuda.memory_stats()["active.all.peak"] == 0)
 
 # Statistics, peaks, and what stands on them.
 tensor = torch.empty(30 * MIB, dtype=torch.uint8, device="cuda")
-check("settings", door.settings().startswith("compat:torch-") and "max_split_size_mb:64" in door.settings())
+check("settings", integration.settings().startswith("compat:torch-") and "max_split_size_mb:64" in integration.settings())
 check("allocated", torch.cuda.memory_allocated() == 30 * MIB)
-check("max_split_size", door.memory_stats()["max_split_size"] == 64 * MIB)
+check("max_split_size", integration.memory_stats()["max_split_size"] == 64 * MIB)
 del tensor
 check("peak", torch.cuda.max_memory_allocated() == 30 * MIB and torch.cuda.memory_allocated() == 0)
 torch.cuda.reset_peak_memory_stats()
@@ -63,7 +63,7 @@ any_device.empty_cache()
 check("torch.accelerator's empty_cache", any_device.memory_reserved() == torch.cuda.memory_reserved() == 0)
 
 # Pools.
-with door.pool() as pool:
+with integration.pool() as pool:
     inside = torch.empty(30 * MIB, dtype=torch.uint8, device="cuda")
 outside = torch.empty(30 * MIB, dtype=torch.uint8, device="cuda")
 check("a pool's segments", [s["total_size"] for s in pool.snapshot()] == [30 * MIB])
@@ -106,7 +106,7 @@ kept = [torch.empty((i + 1) * MIB, dtype=torch.uint8, device="cuda") for i in ra
 del kept[2:5]
 with tempfile.TemporaryDirectory() as folder:
     file = os.path.join(folder, "snapshot.pickle")
-    door.dump_snapshot(file)
+    integration.dump_snapshot(file)
     with open(file, "rb") as stored:
         snapshot = pickle.load(stored)
 actions = [entry["action"] for entry in snapshot["device_traces"][0]]
@@ -121,9 +121,9 @@ import torch.cuda._memory_viz as viz
 check("the viewer's events", len(viz.trace(snapshot).splitlines()) > len(actions))
 check("the viewer's pages", all("<script" in page(snapshot) for page in (viz.trace_plot, viz.segment_plot)))
 del kept[:]
-check("a history goes on", [entry["action"] for entry in door.snapshot()["device_traces"][0]].count("alloc") == 8)
+check("a history goes on", [entry["action"] for entry in integration.snapshot()["device_traces"][0]].count("alloc") == 8)
 torch.cuda.memory._record_memory_history(None)
-check("a history that ended", not any(door.snapshot()["device_traces"]))
+check("a history that ended", not any(integration.snapshot()["device_traces"]))
 
 # What PyTorch does not let a pluggable allocator do.
 with warnings.catch_warnings(record=True) as told:

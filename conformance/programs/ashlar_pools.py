@@ -7,14 +7,14 @@ import sys
 import torch
 from tell import tell
 
-import ashlar_gpu.torch as door
+import ashlar_gpu.torch as integration
 from ashlar_gpu import _library as c
 from ashlar_gpu import _torch_plugin as plugin
 
 MIB = 1 << 20
 installs = sys.argv[1:] != ["segments"]
 if installs:
-    door.install("report_leaks:False")
+    integration.install("report_leaks:False")
 torch.cuda.init()
 
 
@@ -24,7 +24,7 @@ def bytes_on(device, size):
 
 # A pool of a device that is not the current one.
 assert torch.cuda.current_device() == 0
-with door.pool(device=1) as pool:
+with integration.pool(device=1) as pool:
     inside = bytes_on(1, 30 * MIB)
     assert torch.cuda.current_device() == 0
 assert torch.cuda.memory_reserved(1) == 30 * MIB and torch.cuda.memory_reserved(0) == 0

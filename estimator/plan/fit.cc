@@ -80,8 +80,8 @@ class FitSearch {
     for (std::size_t begin = 0; begin < sets.size() && !out.cheapest.has_value(); begin += kRound) {
       const std::size_t count = std::min(kRound, sets.size() - begin);
       std::vector<std::optional<LeverSet>> measured(count);
-      remedies::RunInParallel(count, remedies::ThreadCount(options_.threads),
-                              [&](std::size_t i) { TrySet(sets[begin + i], measured[i]); });
+      whatif::RunInParallel(count, whatif::ThreadCount(options_.threads),
+                            [&](std::size_t i) { TrySet(sets[begin + i], measured[i]); });
       if (!failed_.ok()) return failed_;
       for (std::optional<LeverSet>& set : measured) {
         if (!set.has_value()) continue;
@@ -171,8 +171,8 @@ absl::StatusOr<LargestBatch> FindLargestBatch(const Estimate& of, const Variant&
     }
   }
   std::vector<absl::StatusOr<Measured>> results(probes.size());
-  remedies::RunInParallel(probes.size(), remedies::ThreadCount(threads),
-                          [&](std::size_t i) { results[i] = measure(probes[i]); });
+  whatif::RunInParallel(probes.size(), whatif::ThreadCount(threads),
+                        [&](std::size_t i) { results[i] = measure(probes[i]); });
   for (std::size_t i = 0; i < probes.size(); ++i) {
     if (!results[i].ok()) return results[i].status();
     tried[probes[i]] = *results[i];

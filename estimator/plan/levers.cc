@@ -70,7 +70,7 @@ absl::StatusOr<LeverResult> RunLevers(const Estimate& of, std::size_t threads) {
   const absl::Span<const Lever> levers = Levers();
   std::vector<Attempt> attempts(levers.size());
   absl::StatusOr<Measured> asked;
-  remedies::RunInParallel(levers.size() + 1, remedies::ThreadCount(threads), [&](std::size_t i) {
+  whatif::RunInParallel(levers.size() + 1, whatif::ThreadCount(threads), [&](std::size_t i) {
     if (i == levers.size()) {
       asked = Measure(of, VariantOf(of));
     } else {
@@ -100,7 +100,7 @@ namespace {
 std::string SetConf(const char* conf, Variant& variant) {
   const std::string key(conf, absl::string_view(conf).find(':'));
   if (absl::StrContains(variant.run.conf, key)) return "";
-  variant.run.conf = remedies::JoinConfs(conf, variant.run.conf);
+  variant.run.conf = whatif::JoinConfs(conf, variant.run.conf);
   return absl::StrCat("--conf ", variant.run.conf);
 }
 std::string Expandable(const Estimate&, Variant& variant) { return SetConf("expandable_segments:True", variant); }

@@ -42,15 +42,14 @@ absl::StatusOr<std::vector<Settings>> RunSettings(const Estimate& of) {
   absl::StatusOr<policy::Options> asked = policy::ParseConf(of.run.conf, compat);
   if (!asked.ok()) return asked.status();
   std::vector<Settings> out = {{*asked}};
-  std::vector<std::string> confs = remedies::StandardConfs();
+  std::vector<std::string> confs = whatif::StandardConfs();
   if (of.run.capacity_bytes.has_value()) confs.emplace_back(kThresholdConf);
   for (const std::string& conf : confs) {
     absl::StatusOr<policy::Options> options =
-        policy::ParseConf(remedies::JoinConfs(conf, remedies::CarriedConf(of.run.conf)), compat);
+        policy::ParseConf(whatif::JoinConfs(conf, whatif::CarriedConf(of.run.conf)), compat);
     if (!options.ok()) continue;
-    const bool is_known = std::any_of(out.begin(), out.end(), [&](const Settings& known) {
-      return remedies::SameDecisions(known.options, *options);
-    });
+    const bool is_known = std::any_of(
+        out.begin(), out.end(), [&](const Settings& known) { return whatif::SameDecisions(known.options, *options); });
     if (!is_known) out.push_back({*std::move(options), conf == kThresholdConf});
   }
   return out;
@@ -158,7 +157,7 @@ absl::StatusOr<ShuffleResult> RunShuffles(const Estimate& of, const ShuffleOptio
   std::size_t done = 0;
   // Batches that are all padded alike do not depend on the order: the first stands for all.
   const std::size_t skipped = shuffles - 1;
-  remedies::RunInParallel(runs.size() - skipped, remedies::ThreadCount(options.threads), [&](std::size_t job) {
+  whatif::RunInParallel(runs.size() - skipped, whatif::ThreadCount(options.threads), [&](std::size_t job) {
     const std::size_t i = job == 0 ? 0 : job + skipped;
     absl::StatusOr<Run> run = RunOne(of, *settings, kBatchings[i / shuffles], options.seed + i % shuffles);
     const std::lock_guard<std::mutex> lock(mutex);

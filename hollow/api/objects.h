@@ -32,19 +32,19 @@ class Objects {
   void* Make(Arguments&&... arguments) {
     const std::lock_guard lock(mutex_);
     const std::uint32_t place = free_ != kNone ? free_ : places_;
-    Seat* seat = SeatAt(place);
-    if (seat == nullptr) {
-      chunks_[ChunkOf(place)].store(new Seat[std::uint64_t{kFirst} << ChunkOf(place)], std::memory_order_release);
-      seat = SeatAt(place);
+    Slot* slot = SlotAt(place);
+    if (slot == nullptr) {
+      chunks_[ChunkOf(place)].store(new Slot[std::uint64_t{kFirst} << ChunkOf(place)], std::memory_order_release);
+      slot = SlotAt(place);
     }
     if (place == free_) {
-      free_ = seat->next;
+      free_ = slot->next;
     } else {
       ++places_;
     }
-    seat->object = T{std::forward<Arguments>(arguments)...};
-    const std::uint32_t generation = seat->generation.load(std::memory_order_relaxed) + 1;  // odd: alive
-    seat->generation.store(generation, std::memory_order_release);
+    slot->object = T{std::forward<Arguments>(arguments)...};
+    const std::uint32_t generation = slot->generation.load(std::memory_order_relaxed) + 1;  // odd: alive
+    slot->generation.store(generation, std::memory_order_release);
     return HandleOf(place, generation);
   }
 
@@ -52,32 +52,32 @@ class Objects {
   T* Find(const void* handle) const {
     const auto bits = reinterpret_cast<std::uintptr_t>(handle);
     if (bits >> 56 != kind_) return nullptr;
-    Seat* seat = SeatAt(PlaceOf(bits));
-    if (seat == nullptr) return nullptr;
-    const std::uint32_t generation = seat->generation.load(std::memory_order_acquire);
+    Slot* slot = SlotAt(PlaceOf(bits));
+    if (slot == nullptr) return nullptr;
+    const std::uint32_t generation = slot->generation.load(std::memory_order_acquire);
     const bool alive = (generation & 1) != 0 && (generation & 0xFFFF) == ((bits >> 4) & 0xFFFF);
-    return alive ? &seat->object : nullptr;
+    return alive ? &slot->object : nullptr;
   }
 
   bool Destroy(const void* handle) {
     const std::lock_guard lock(mutex_);
     if (Find(handle) == nullptr) return false;
     const std::uint32_t place = PlaceOf(reinterpret_cast<std::uintptr_t>(handle));
-    Seat* seat = SeatAt(place);
-    seat->generation.fetch_add(1, std::memory_order_release);
-    seat->object = T{};
-    seat->next = free_;
+    Slot* slot = SlotAt(place);
+    slot->generation.fetch_add(1, std::memory_order_release);
+    slot->object = T{};
+    slot->next = free_;
     free_ = place;
     return true;
   }
 
  private:
-  struct Seat {
+  struct Slot {
     std::atomic<std::uint32_t> generation{0};
     std::uint32_t next = 0;  // of the free ones
     T object{};
   };
-  static constexpr std::uint32_t kFirst = 64;  // chunk k has kFirst << k seats
+  static constexpr std::uint32_t kFirst = 64;  // chunk k has kFirst << k slots
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
   // kind: 8 bits, place: 36 (32 used), generation: 16, 0: 4, so that a handle looks aligned as an address does.
@@ -90,17 +90,17 @@ class Objects {
   static int ChunkOf(std::uint32_t place) {
     return static_cast<int>(std::bit_width(std::uint64_t{place} / kFirst + 1)) - 1;
   }
-  Seat* SeatAt(std::uint32_t place) const {
+  Slot* SlotAt(std::uint32_t place) const {
     const int chunk = ChunkOf(place);
-    Seat* seats = chunks_[chunk].load(std::memory_order_acquire);
-    return seats == nullptr ? nullptr : seats + (place - (((std::uint64_t{1} << chunk) - 1) * kFirst));
+    Slot* slots = chunks_[chunk].load(std::memory_order_acquire);
+    return slots == nullptr ? nullptr : slots + (place - (((std::uint64_t{1} << chunk) - 1) * kFirst));
   }
 
   const std::uint8_t kind_;
   std::mutex mutex_;
   std::uint32_t places_ = 0;
   std::uint32_t free_ = kNone;
-  std::atomic<Seat*> chunks_[27] = {};
+  std::atomic<Slot*> chunks_[27] = {};
 };
 
 }  // namespace ashlar::hollow

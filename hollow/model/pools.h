@@ -21,7 +21,7 @@
 
 #include "allocator/device/address_space.h"
 #include "hollow/model/allocations.h"
-#include "hollow/model/device_books.h"
+#include "hollow/model/device_model.h"
 #include "hollow/model/error.h"
 
 namespace ashlar::hollow {
@@ -37,7 +37,7 @@ struct PoolUse {
 class Pool {
  public:
   // `max_bytes`: 0 is without limit.
-  Pool(DeviceBooks& device, int ordinal, std::uint64_t id, std::uint64_t max_bytes)
+  Pool(DeviceModel& device, int ordinal, std::uint64_t id, std::uint64_t max_bytes)
       : device_(device), ordinal_(ordinal), id_(id), max_bytes_(max_bytes) {}
 
   Error Allocate(std::uint64_t size_bytes, Allocations& allocations, std::uint64_t* address);
@@ -70,7 +70,7 @@ class Pool {
   // A block begins or ends there: the bytes of it that lie in each chunk.
   void CountInChunks(std::uint64_t address, std::uint64_t size_bytes, bool is_taken);
 
-  DeviceBooks& device_;
+  DeviceModel& device_;
   int ordinal_;
   std::uint64_t id_;
   std::uint64_t max_bytes_;

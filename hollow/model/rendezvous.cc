@@ -30,21 +30,21 @@ constexpr std::uint64_t kKeepFilled = 256 << 10;  // memory that a rank keeps wh
 // --- Who is there ---------------------------------------------------------------------------------------------------
 
 bool Meeting::AllCame() const { return head().came == static_cast<std::uint32_t>(place_.ranks); }
-bool Meeting::Came(int rank) const { return seat(rank).state != Seat::kFree; }
+bool Meeting::Came(int rank) const { return slot(rank).state != RankSlot::kFree; }
 bool Meeting::Gone(int rank) const {
-  const std::uint32_t state = seat(rank).state;
-  return state == Seat::kLeft || (state == Seat::kTaken && !IsAlive(seat(rank).process));
+  const std::uint32_t state = slot(rank).state;
+  return state == RankSlot::kLeft || (state == RankSlot::kTaken && !IsAlive(slot(rank).process));
 }
-bool Meeting::Left(int rank) const { return seat(rank).state == Seat::kLeft; }
-std::string Meeting::About(int rank) const { return Came(rank) ? seat(rank).about : ""; }
-int Meeting::Pid(int rank) const { return Came(rank) ? seat(rank).process.pid : 0; }
+bool Meeting::Left(int rank) const { return slot(rank).state == RankSlot::kLeft; }
+std::string Meeting::About(int rank) const { return Came(rank) ? slot(rank).about : ""; }
+int Meeting::Pid(int rank) const { return Came(rank) ? slot(rank).process.pid : 0; }
 
 // --- The room of this rank ------------------------------------------------------------------------------------------
 
 std::uint64_t Meeting::HeardByAll() const {
   std::uint64_t least = UINT64_MAX;
   for (int rank = 0; rank < place_.ranks; ++rank) {
-    if (seat(rank).state != Seat::kLeft) least = std::min(least, seat(rank).heard.load(std::memory_order_acquire));
+    if (slot(rank).state != RankSlot::kLeft) least = std::min(least, slot(rank).heard.load(std::memory_order_acquire));
   }
   return least;
 }
@@ -98,12 +98,12 @@ Meeting::Sent Meeting::Say(const Note& note, const void* data, std::uint64_t byt
   if (said_ >= HeardByAll() + kMeetingCalls) return Sent::kFull;
   const Sent sent = Put(call(place_.rank, said_), note, data, bytes, {.to = -1, .number = said_});
   if (sent != Sent::kYes) return sent;
-  seat(place_.rank).said.store(++said_, std::memory_order_release);
+  slot(place_.rank).said.store(++said_, std::memory_order_release);
   Tell();
   return sent;
 }
 
-std::uint64_t Meeting::SaidBy(int rank) const { return seat(rank).said.load(std::memory_order_acquire); }
+std::uint64_t Meeting::SaidBy(int rank) const { return slot(rank).said.load(std::memory_order_acquire); }
 
 std::optional<Heard> Meeting::Hear(int rank, std::uint64_t number) const {
   if (SaidBy(rank) <= number) return std::nullopt;
@@ -111,7 +111,7 @@ std::optional<Heard> Meeting::Hear(int rank, std::uint64_t number) const {
   return Heard{said.note, said.bytes == 0 ? nullptr : room(rank) + said.offset, said.bytes};
 }
 
-void Meeting::Done(std::uint64_t number) { seat(place_.rank).heard.store(number + 1, std::memory_order_release); }
+void Meeting::Done(std::uint64_t number) { slot(place_.rank).heard.store(number + 1, std::memory_order_release); }
 
 // --- From one to another --------------------------------------------------------------------------------------------
 
@@ -218,7 +218,7 @@ std::optional<std::vector<std::string>> Exchange(Meeting& meeting, const std::st
 }
 
 // How ranks come to a meeting and leave it, and how nothing is left behind. The file's lock is held while a rank takes
-// its seat and while one that leaves looks whether it is the last, so that no rank comes to a file that is being
+// its slot and while one that leaves looks whether it is the last, so that no rank comes to a file that is being
 // unlinked.
 
 namespace {
@@ -294,12 +294,12 @@ bool Meeting::Open(std::string* why) {
     void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.number, 0);
     if (at == MAP_FAILED) return Fail(why, path_ + " cannot be mapped", errno);
     at_ = static_cast<std::byte*>(at);
-    return TakeSeat(why);
+    return TakeRank(why);
   }
 }
 
 // Under the file's lock.
-bool Meeting::TakeSeat(std::string* why) {
+bool Meeting::TakeRank(std::string* why) {
   std::uint32_t ranks = 0;
   if (!head().ranks.compare_exchange_strong(ranks, place_.ranks) && ranks != static_cast<std::uint32_t>(place_.ranks)) {
     return Fail(why, "rank " + std::to_string(place_.rank) + " says that " + std::to_string(place_.ranks) +
@@ -309,14 +309,14 @@ bool Meeting::TakeSeat(std::string* why) {
   if (!head().room_bytes.compare_exchange_strong(room, place_.room_bytes) && room != place_.room_bytes) {
     return Fail(why, "the ranks do not agree on the size of their room");
   }
-  Seat& mine = seat(place_.rank);
-  if (mine.state != Seat::kFree) {
+  RankSlot& mine = slot(place_.rank);
+  if (mine.state != RankSlot::kFree) {
     return Fail(why,
                 "rank " + std::to_string(place_.rank) + " is taken by process " + std::to_string(mine.process.pid));
   }
   mine.process = ProcessId::Mine();
   std::snprintf(mine.about, sizeof mine.about, "%s", place_.about.c_str());
-  mine.state = Seat::kTaken;
+  mine.state = RankSlot::kTaken;
   pid_ = mine.process.pid;
   if (++head().came == static_cast<std::uint32_t>(place_.ranks)) unlink(path_.c_str());
   Tell();
@@ -334,7 +334,7 @@ Meeting::~Meeting() {
 
 void Meeting::Leave() {
   pid_ = 0;
-  seat(place_.rank).state = Seat::kLeft;
+  slot(place_.rank).state = RankSlot::kLeft;
   Tell();
   if (AllCame()) return;  // unlinked long ago
   const LockedFile file(path_.c_str(), O_RDWR, LOCK_EX);
@@ -351,11 +351,11 @@ void Meeting::LeaveAllAtExit() {
 
 bool Meeting::AnyoneThere(const std::byte* at, std::size_t bytes) {
   if (bytes < kMeetingPage) return false;
-  const std::uint64_t seats =
-      std::min<std::uint64_t>(reinterpret_cast<const Head*>(at)->ranks, (bytes - kMeetingPage) / sizeof(Seat));
-  const Seat* seat = reinterpret_cast<const Seat*>(at + kMeetingPage);
-  return std::any_of(seat, seat + seats,
-                     [](const Seat& one) { return one.state == Seat::kTaken && IsAlive(one.process); });
+  const std::uint64_t slots =
+      std::min<std::uint64_t>(reinterpret_cast<const Head*>(at)->ranks, (bytes - kMeetingPage) / sizeof(RankSlot));
+  const RankSlot* slot = reinterpret_cast<const RankSlot*>(at + kMeetingPage);
+  return std::any_of(slot, slot + slots,
+                     [](const RankSlot& one) { return one.state == RankSlot::kTaken && IsAlive(one.process); });
 }
 
 // Once in a process. Files of other users cannot be opened and stay.
@@ -369,7 +369,7 @@ void Meeting::RemoveAbandoned(const std::string& folder) {
       const std::string path = folder + "/" + entry->d_name;
       const LockedFile file(path.c_str(), O_RDWR, LOCK_EX | LOCK_NB);
       if (file.number < 0 || file.about.st_uid != geteuid()) continue;
-      const std::size_t bytes = std::min<std::size_t>(file.about.st_size, std::size_t{1} << 20);  // all the seats
+      const std::size_t bytes = std::min<std::size_t>(file.about.st_size, std::size_t{1} << 20);  // all the slots
       void* at = bytes == 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.number, 0);
       const bool kept = at != MAP_FAILED && AnyoneThere(static_cast<const std::byte*>(at), bytes);
       if (at != MAP_FAILED) munmap(at, bytes);

@@ -1,4 +1,4 @@
-// A meeting of ranks: processes, or threads of one, that agree on a name and a number of seats and then hear each
+// A meeting of ranks: processes, or threads of one, that agree on a name and a number of slots and then hear each
 // other.
 //
 //   Meeting::Place place{.folder = "/dev/shm/ashlar-x", .name = "a1b2", .ranks = 4, .rank = 0};
@@ -58,7 +58,7 @@ class Meeting {
   };
   enum class Sent : std::uint8_t { kYes, kFull, kNoMemory };
 
-  // Null, and one line in *why, where the file cannot be made, the ranks disagree on their number, or the seat is
+  // Null, and one line in *why, where the file cannot be made, the ranks disagree on their number, or the slot is
   // taken.
   static std::unique_ptr<Meeting> Join(const Place& place, std::string* why);
   ~Meeting();  // leaves
@@ -93,7 +93,7 @@ class Meeting {
 
  private:
   struct Head;
-  struct Seat;
+  struct RankSlot;
   struct Call;
   struct Pair;
   struct Layout;
@@ -105,7 +105,7 @@ class Meeting {
 
   explicit Meeting(const Place& place) : place_(place) {}
   bool Open(std::string* why);
-  bool TakeSeat(std::string* why);
+  bool TakeRank(std::string* why);
   void Leave();
   static void LeaveAllAtExit();
   static bool AnyoneThere(const std::byte* at, std::size_t bytes);
@@ -115,7 +115,7 @@ class Meeting {
   Sent Put(Call& call, const Note& note, const void* data, std::uint64_t bytes, Block block);
   std::uint64_t HeardByAll() const;
   Head& head() const;
-  Seat& seat(int rank) const;
+  RankSlot& slot(int rank) const;
   Call& call(int rank, std::uint64_t number) const;
   Pair& pair(int from, int to) const;
   std::byte* room(int rank) const;
@@ -147,7 +147,7 @@ std::string WhoLacks(const Meeting& meeting, std::uint64_t number);
 std::optional<std::vector<std::string>> Exchange(Meeting& meeting, const std::string& data, Deadline deadline,
                                                  std::string* why);
 
-// The layout of a meeting's file (rendezvous.h): the head, a seat for each rank, a row of things said for each rank, a
+// The layout of a meeting's file (rendezvous.h): the head, a slot for each rank, a row of things said for each rank, a
 // row of messages for each pair, and a room for each rank's data. The file is sparse: what is not used takes nothing.
 //
 // All of it is in shared memory: zeros are valid, nothing is an address, and every change that another process acts on
@@ -167,7 +167,7 @@ struct Meeting::Head {
   std::atomic<std::uint64_t> room_bytes;
 };
 
-struct alignas(64) Meeting::Seat {
+struct alignas(64) Meeting::RankSlot {
   enum State : std::uint32_t { kFree = 0, kTaken = 1, kLeft = 2 };
   std::atomic<std::uint32_t> state;
   ProcessId process;
@@ -191,7 +191,7 @@ struct Meeting::Pair {
 // Where each part begins.
 struct Meeting::Layout {
   explicit Layout(std::uint64_t ranks)
-      : calls(RoundUpTo(kMeetingPage + ranks * sizeof(Seat), kMeetingPage)),
+      : calls(RoundUpTo(kMeetingPage + ranks * sizeof(RankSlot), kMeetingPage)),
         pairs(RoundUpTo(calls + ranks * kMeetingCalls * sizeof(Call), kMeetingPage)),
         rooms(RoundUpTo(pairs + ranks * ranks * sizeof(Pair), kMeetingPage)) {}
   std::uint64_t calls;
@@ -201,7 +201,9 @@ struct Meeting::Layout {
 
 inline Meeting::Head& Meeting::head() const { return *reinterpret_cast<Head*>(at_); }
 
-inline Meeting::Seat& Meeting::seat(int rank) const { return reinterpret_cast<Seat*>(at_ + kMeetingPage)[rank]; }
+inline Meeting::RankSlot& Meeting::slot(int rank) const {
+  return reinterpret_cast<RankSlot*>(at_ + kMeetingPage)[rank];
+}
 
 inline Meeting::Call& Meeting::call(int rank, std::uint64_t number) const {
   const auto first = reinterpret_cast<Call*>(at_ + Layout(place_.ranks).calls);

@@ -70,8 +70,8 @@ bool IsAlive(const ProcessId& process) {
 }
 
 // In shared memory: zeros are valid, and nothing in it is an address. From `format` on to the last place it is a file
-// format: the launcher reads it when the run is over (launcher/books.cc).
-struct SharedMachine::Books {
+// format: the launcher reads it when the run is over (launcher/shared_accounting.cc).
+struct SharedMachine::Accounting {
   struct Place {
     ProcessId process;  // pid 0: free
     std::uint64_t bytes[kMostDevices];
@@ -156,7 +156,7 @@ void* MappedOrMap(const std::string& run_folder, std::size_t bytes) {
 
 void SharedMachine::MapAtStart(const std::string& run_folder) {
   const QuietFileLimit quiet;
-  TheMapped() = {run_folder, MapFile(run_folder + "/books", sizeof(Books))};
+  TheMapped() = {run_folder, MapFile(run_folder + "/books", sizeof(Accounting))};
 }
 
 SharedMachine& SharedMachine::Open(const std::string& run_folder, int devices) {
@@ -169,7 +169,7 @@ SharedMachine::SharedMachine(const std::string& run_folder, int devices)
   const QuietFileLimit quiet;
   void* at = MAP_FAILED;
   if (!run_folder.empty()) {
-    at = MappedOrMap(run_folder, sizeof(Books));
+    at = MappedOrMap(run_folder, sizeof(Accounting));
     shared_ = at != MAP_FAILED;
     if (!shared_) {
       std::fprintf(stderr, "ashlar: %s/books cannot be opened (%s): this process counts device memory alone\n",
@@ -177,13 +177,13 @@ SharedMachine::SharedMachine(const std::string& run_folder, int devices)
     }
   }
   if (!shared_) {
-    at = mmap(nullptr, sizeof(Books), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    at = mmap(nullptr, sizeof(Accounting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) throw std::bad_alloc();
-    MakeMutex(&static_cast<Books*>(at)->mutex);
+    MakeMutex(&static_cast<Accounting*>(at)->mutex);
   }
-  books_ = static_cast<Books*>(at);
-  static_assert(offsetof(Books, format) == 64 && sizeof(Books::Place) == 16 + 8 * kMostDevices);
-  std::memcpy(books_->format, kFormat, sizeof(kFormat));
+  accounting_ = static_cast<Accounting*>(at);
+  static_assert(offsetof(Accounting, format) == 64 && sizeof(Accounting::Place) == 16 + 8 * kMostDevices);
+  std::memcpy(accounting_->format, kFormat, sizeof(kFormat));
 
   const std::lock_guard lock(g_machines_mutex);
   static const int kHooked = pthread_atfork(nullptr, nullptr, &SharedMachine::ForgetPlaceAfterFork);
@@ -195,7 +195,7 @@ SharedMachine::~SharedMachine() {
   Leave();
   const std::lock_guard lock(g_machines_mutex);
   std::erase(Machines(), this);
-  munmap(books_, sizeof(Books));
+  munmap(accounting_, sizeof(Accounting));
 }
 
 // In the child, which has one thread and may not wait for locks that threads of the parent hold.
@@ -204,24 +204,25 @@ void SharedMachine::ForgetPlaceAfterFork() {
 }
 
 void SharedMachine::Enter() {
-  if (pthread_mutex_lock(&books_->mutex) != EOWNERDEAD) return;
-  pthread_mutex_consistent(&books_->mutex);
+  if (pthread_mutex_lock(&accounting_->mutex) != EOWNERDEAD) return;
+  pthread_mutex_consistent(&accounting_->mutex);
   SetRight();
 }
 
-void SharedMachine::Exit() { pthread_mutex_unlock(&books_->mutex); }
+void SharedMachine::Exit() { pthread_mutex_unlock(&accounting_->mutex); }
 
 // Sums anew what a process left half written.
 void SharedMachine::SetRight() {
-  std::fill_n(books_->used, kMostDevices, 0);
-  for (int place = 0; place < books_->places; ++place) {
-    if (books_->place[place].process.pid == 0) continue;
-    for (int device = 0; device < devices_; ++device) books_->used[device] += books_->place[place].bytes[device];
+  std::fill_n(accounting_->used, kMostDevices, 0);
+  for (int place = 0; place < accounting_->places; ++place) {
+    if (accounting_->place[place].process.pid == 0) continue;
+    for (int device = 0; device < devices_; ++device)
+      accounting_->used[device] += accounting_->place[place].bytes[device];
   }
 }
 
 std::uint64_t SharedMachine::UsedByOthers(int device) const {
-  return books_->used[device] - (place_ < 0 ? 0 : books_->place[place_].bytes[device]);
+  return accounting_->used[device] - (place_ < 0 ? 0 : accounting_->place[place_].bytes[device]);
 }
 
 void SharedMachine::SetMine(int device, std::uint64_t bytes) {
@@ -230,16 +231,16 @@ void SharedMachine::SetMine(int device, std::uint64_t bytes) {
     if (bytes == 0) return;
     place_ = TakePlace();
   }
-  std::uint64_t& mine = books_->place[place_].bytes[device];
-  books_->used[device] += bytes - mine;
+  std::uint64_t& mine = accounting_->place[place_].bytes[device];
+  accounting_->used[device] += bytes - mine;
   mine = bytes;
-  books_->peak[device] = std::max(books_->peak[device], books_->used[device]);
+  accounting_->peak[device] = std::max(accounting_->peak[device], accounting_->used[device]);
 }
 
 int SharedMachine::TakePlace() {
   const auto find = [this] {
     int place = 0;
-    while (place < kMostProcesses && books_->place[place].process.pid != 0) ++place;
+    while (place < kMostProcesses && accounting_->place[place].process.pid != 0) ++place;
     return place;
   };
   int place = find();
@@ -251,25 +252,25 @@ int SharedMachine::TakePlace() {
     std::fprintf(stderr, "ashlar: more than %d processes use the devices of one run\n", kMostProcesses);
     std::_Exit(3);
   }
-  std::fill_n(books_->place[place].bytes, kMostDevices, 0);
-  books_->place[place].process = ProcessId::Mine();
-  books_->places = std::max(books_->places, place + 1);
+  std::fill_n(accounting_->place[place].bytes, kMostDevices, 0);
+  accounting_->place[place].process = ProcessId::Mine();
+  accounting_->places = std::max(accounting_->places, place + 1);
   return place;
 }
 
 void SharedMachine::Release(int place) {
-  Books::Place& gone = books_->place[place];
-  for (int handle = 0; handle < books_->handles; ++handle) {
-    if (books_->handle[handle].owner == gone.process) books_->handle[handle].owner = {};
+  Accounting::Place& gone = accounting_->place[place];
+  for (int handle = 0; handle < accounting_->handles; ++handle) {
+    if (accounting_->handle[handle].owner == gone.process) accounting_->handle[handle].owner = {};
   }
-  for (int device = 0; device < devices_; ++device) books_->used[device] -= gone.bytes[device];
+  for (int device = 0; device < devices_; ++device) accounting_->used[device] -= gone.bytes[device];
   std::fill_n(gone.bytes, kMostDevices, 0);
   gone.process = {};
 }
 
 void SharedMachine::ForgetDead() {
-  for (int place = 0; place < books_->places; ++place) {
-    const ProcessId process = books_->place[place].process;
+  for (int place = 0; place < accounting_->places; ++place) {
+    const ProcessId process = accounting_->place[place].process;
     if (place != place_ && process.pid != 0 && !IsAlive(process)) Release(place);
   }
 }
@@ -282,15 +283,15 @@ void SharedMachine::Leave() {
 
 std::uint64_t SharedMachine::Peak(int device) {
   const Lock lock(*this);
-  return books_->peak[device];
+  return accounting_->peak[device];
 }
 
 std::vector<ProcessUse> SharedMachine::Processes(int device) {
   const Lock lock(*this);
   ForgetDead();
   std::vector<ProcessUse> uses;
-  for (int place = 0; place < books_->places; ++place) {
-    const Books::Place& one = books_->place[place];
+  for (int place = 0; place < accounting_->places; ++place) {
+    const Accounting::Place& one = accounting_->place[place];
     if (one.process.pid != 0 && one.bytes[device] != 0) uses.push_back({one.process.pid, one.bytes[device]});
   }
   std::sort(uses.begin(), uses.end(), [](const ProcessUse& a, const ProcessUse& b) { return a.pid < b.pid; });
@@ -302,26 +303,27 @@ bool SharedMachine::Export(const SharedMemory& memory, ShareHandle& handle) {
   const Lock lock(*this);
   if (place_ < 0) place_ = TakePlace();
   int free = 0;
-  while (free < kMostHandles && books_->handle[free].owner.pid != 0) ++free;
+  while (free < kMostHandles && accounting_->handle[free].owner.pid != 0) ++free;
   if (free == kMostHandles) return false;
-  books_->handle[free] = {handle, books_->place[place_].process, memory};
-  books_->handles = std::max(books_->handles, free + 1);
+  accounting_->handle[free] = {handle, accounting_->place[place_].process, memory};
+  accounting_->handles = std::max(accounting_->handles, free + 1);
   return true;
 }
 
 std::optional<SharedMemory> SharedMachine::Find(const ShareHandle& handle) {
   const Lock lock(*this);
-  for (int at = 0; at < books_->handles; ++at) {
-    if (books_->handle[at].owner.pid != 0 && books_->handle[at].handle == handle) return books_->handle[at].memory;
+  for (int at = 0; at < accounting_->handles; ++at) {
+    if (accounting_->handle[at].owner.pid != 0 && accounting_->handle[at].handle == handle)
+      return accounting_->handle[at].memory;
   }
   return std::nullopt;
 }
 
 bool SharedMachine::Remove(const ShareHandle& handle) {
   const Lock lock(*this);
-  for (int at = 0; at < books_->handles; ++at) {
-    if (books_->handle[at].owner.pid == 0 || books_->handle[at].handle != handle) continue;
-    books_->handle[at].owner = {};
+  for (int at = 0; at < accounting_->handles; ++at) {
+    if (accounting_->handle[at].owner.pid == 0 || accounting_->handle[at].handle != handle) continue;
+    accounting_->handle[at].owner = {};
     return true;
   }
   return false;

@@ -1,8 +1,8 @@
 // The state that the processes of one run share about the machine's devices: how many bytes each process has in use on
 // each, and the handles by which one process opens the memory of another.
 //
-// The books lie in the file `books` of the run folder, which every process maps. Without a run folder they are private
-// to the process and to those it forks. A charge is:
+// The accounting lies in the file `books` of the run folder, which every process maps. Without a run folder it is
+// private to the process and to those it forks. A charge is:
 //
 //   SharedMachine& machine = SharedMachine::Open(settings.run_folder, settings.devices);
 //   SharedMachine::Lock lock(machine);
@@ -12,7 +12,7 @@
 //
 // A process that died gives its bytes back at ForgetDead(), at Processes(), and at every 4096th SetMine(). A forked
 // child starts with nothing in use: it takes a place of its own when it first charges. A process that holds the lock
-// and dies leaves books that the next one sets right.
+// and dies leaves accounting that the next one sets right.
 //
 // Units: bytes; devices count from 0. A machine has at most 64 devices, 1024 processes at a time and 4096 handles.
 // Thread rule: UsedByOthers, SetMine, ForgetDead want the Lock held; all else takes it itself, from any thread.
@@ -71,7 +71,7 @@ class SharedMachine {
   static constexpr int kMostHandles = 4096;
 
   // The machine of this process; the first call decides which. A folder that cannot be used is one line on stderr, and
-  // the process goes on with books of its own.
+  // the process goes on with accounting of its own.
   static SharedMachine& Open(const std::string& run_folder, int devices);
   // Maps what Open will use: at the start of a process, which may lose its right to the folder, or the folder, later.
   static void MapAtStart(const std::string& run_folder);
@@ -111,7 +111,7 @@ class SharedMachine {
   bool shared() const { return shared_; }
 
  private:
-  struct Books;
+  struct Accounting;
   static void ForgetPlaceAfterFork();
   void Enter();
   void Exit();
@@ -119,8 +119,8 @@ class SharedMachine {
   void Release(int place);
   void SetRight();
 
-  Books* books_ = nullptr;
-  int place_ = -1;  // of this process in the books; -1: none yet
+  Accounting* accounting_ = nullptr;
+  int place_ = -1;  // of this process in the accounting; -1: none yet
   int devices_ = 0;
   std::uint32_t charges_ = 0;
   bool shared_ = false;

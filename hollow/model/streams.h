@@ -62,7 +62,7 @@ struct Stream {
   int device = 0;
   unsigned flags = 0;
   int priority = 0;
-  std::uint64_t hold = 0;   // of addresses: DeviceBooks::HoldForStream
+  std::uint64_t hold = 0;   // of addresses: DeviceModel::HoldForStream
   std::uint64_t given = 0;  // pieces of work so far
   std::uint64_t done = 0;   // of them, proven done
   std::uint64_t busy_until_ns = 0;

@@ -21,12 +21,12 @@
 #include <vector>
 
 #include "hollow/model/allocations.h"
-#include "hollow/model/device_books.h"
+#include "hollow/model/device_model.h"
 #include "hollow/model/error.h"
 
 namespace ashlar::hollow {
 
-using Devices = std::vector<std::unique_ptr<DeviceBooks>>;
+using Devices = std::vector<std::unique_ptr<DeviceModel>>;
 
 inline constexpr int kHostMemory = -1;  // the device of a handle whose memory is the host's
 

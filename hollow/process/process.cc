@@ -37,7 +37,7 @@ void* Reserve(std::uint64_t address, std::uint64_t bytes) {
 
 }  // namespace
 
-Arena ReserveArena(int devices) {
+DeviceAddresses ReserveAddresses(int devices) {
   constexpr std::uint64_t kStep = std::uint64_t{1} << 40;
   std::uint64_t device_bytes = std::min(kMostOfDevice, kWindow / static_cast<std::uint64_t>(devices) / kStep * kStep);
   device_bytes = std::max(device_bytes, kStep / 2);
@@ -96,17 +96,18 @@ void CallLog::Add(const char* call, int device, std::uint64_t bytes, std::uint64
 
 namespace {
 
-Devices MakeDevices(const Settings& settings, const Arena& arena, SharedMachine& shared, FailurePlan& failures) {
+Devices MakeDevices(const Settings& settings, const DeviceAddresses& addresses, SharedMachine& shared,
+                    FailurePlan& failures) {
   Devices out;
   for (int i = 0; i < settings.devices; ++i) {
     DeviceSetup setup;
     setup.ordinal = i;
     setup.total_bytes = settings.total_bytes;
     setup.context_bytes = settings.context_bytes;
-    setup.base_address = arena.base_address + static_cast<std::uint64_t>(i) * arena.device_bytes;
-    setup.span_bytes = arena.device_bytes;
+    setup.base_address = addresses.base_address + static_cast<std::uint64_t>(i) * addresses.device_bytes;
+    setup.span_bytes = addresses.device_bytes;
     setup.address_order = settings.addresses;
-    out.push_back(std::make_unique<DeviceBooks>(setup, shared, failures));
+    out.push_back(std::make_unique<DeviceModel>(setup, shared, failures));
   }
   return out;
 }
@@ -140,8 +141,8 @@ Process::Process(const Settings& from)
     : settings(from),
       shared(SharedMachine::Open(settings.run_folder, settings.devices)),
       failures{settings.fail_call, settings.fail_request, settings.fail_after},
-      arena(ReserveArena(settings.devices)),
-      devices(MakeDevices(settings, arena, shared, failures)),
+      addresses(ReserveAddresses(settings.devices)),
+      devices(MakeDevices(settings, addresses, shared, failures)),
       virtual_memory(devices, allocations),
       streams({settings.lag_queries, settings.lag_ns}, settings.devices) {
   for (int i = 0; i < settings.devices; ++i) {
@@ -153,7 +154,8 @@ Process::Process(const Settings& from)
 
 void Process::TellCall(const char* call, int device, std::uint64_t bytes, std::uint64_t address, Error error) const {
   if (!calls.is_open()) return;
-  const std::uint64_t place = IsDeviceAddress(address) ? (address - arena.base_address) % arena.device_bytes : address;
+  const std::uint64_t place =
+      IsDeviceAddress(address) ? (address - addresses.base_address) % addresses.device_bytes : address;
   calls.Add(call, device, bytes, place, error);
 }
 
@@ -247,7 +249,7 @@ void WriteDevices(Process& process, std::ostream& out) {
   out << "\"devices\":[";
   const char* comma = "";
   for (int i = 0; i < process.settings.devices; ++i) {
-    DeviceBooks& device = *process.devices[i];
+    DeviceModel& device = *process.devices[i];
     if (!device.has_context() && device.out_of_memory_count() == 0) continue;
     out << comma << "{\"ordinal\":" << i << ",\"total_bytes\":" << device.total_bytes()
         << ",\"context_bytes\":" << device.context_bytes() << ",\"peak_bytes\":" << process.shared.Peak(i)

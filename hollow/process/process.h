@@ -1,4 +1,4 @@
-// The hollow machine as one process has it: its settings, its books and the lock that guards them.
+// The hollow machine as one process has it: its settings, its accounting and the lock that guards it.
 //
 //   Process& process = TheProcess();                       // made at the first call
 //   const std::lock_guard<std::mutex> lock(process.mutex);
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "hollow/model/allocations.h"
-#include "hollow/model/device_books.h"
+#include "hollow/model/device_model.h"
 #include "hollow/model/error.h"
 #include "hollow/model/graphs.h"
 #include "hollow/model/pools.h"
@@ -31,7 +31,7 @@ namespace ashlar::hollow {
 
 // The addresses of all devices: host addresses of one reservation without backing, so that a stray read of the host
 // sees zeros, and untouched memory costs nothing.
-struct Arena {
+struct DeviceAddresses {
   std::uint64_t base_address = 0;
   std::uint64_t device_bytes = 0;  // addresses of each device
   int devices = 1;
@@ -39,7 +39,7 @@ struct Arena {
 };
 
 // Reserves the addresses of `devices` devices; ends the process with one line where the system gives none.
-Arena ReserveArena(int devices);
+DeviceAddresses ReserveAddresses(int devices);
 
 // The bytes from `address` on are zero and cost no memory any more; only whole pages are returned.
 void DropPages(std::uint64_t address, std::uint64_t bytes);
@@ -84,7 +84,7 @@ struct Process {
   std::mutex mutex;  // guards all below, except the tally, which has its own
   SharedMachine& shared;
   FailurePlan failures;
-  const Arena arena;
+  const DeviceAddresses addresses;
   Devices devices;
   Allocations allocations;
   VirtualMemory virtual_memory;
@@ -98,7 +98,9 @@ struct Process {
   Tally tally;
   const CallLog calls;
   // Whether the address is one of a device, allocated or not.
-  bool IsDeviceAddress(std::uint64_t address) const { return address - arena.base_address < arena.total_bytes(); }
+  bool IsDeviceAddress(std::uint64_t address) const {
+    return address - addresses.base_address < addresses.total_bytes();
+  }
   // Tells the log of a call, where there is one. `address`: 0 where there is none.
   void TellCall(const char* call, int device, std::uint64_t bytes, std::uint64_t address, Error error) const;
 
@@ -121,7 +123,7 @@ std::uint64_t UsedBytes(int device);  // of all processes, contexts included
 std::uint64_t TotalBytes(int device);
 std::vector<ProcessUse> ProcessesOn(int device);
 
-// What the driver takes for a handle of cuBLAS (DeviceBooks::HoldForCublas), on the current device.
+// What the driver takes for a handle of cuBLAS (DeviceModel::HoldForCublas), on the current device.
 struct CublasHold {
   int device = 0;
   std::uint64_t number = 0;

@@ -16,17 +16,17 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 int cudaMalloc(void** pointer, std::size_t bytes) {
-  return Allocate(ProgramsCall(ASHLAR_RETURN), Door::kRuntime, Name::cudaMalloc, pointer, bytes);
+  return Allocate(ProgramsCall(ASHLAR_RETURN), Api::kRuntime, Name::cudaMalloc, pointer, bytes);
 }
 int cudaMallocAsync(void** pointer, std::size_t bytes, void* stream) {
-  return AllocateOnStream(ProgramsCall(ASHLAR_RETURN), Door::kRuntime, Name::cudaMallocAsync, false, pointer, bytes,
+  return AllocateOnStream(ProgramsCall(ASHLAR_RETURN), Api::kRuntime, Name::cudaMallocAsync, false, pointer, bytes,
                           stream);
 }
 int cudaMallocAsync_ptsz(void** pointer, std::size_t bytes, void* stream) {
-  return AllocateOnStream(ProgramsCall(ASHLAR_RETURN), Door::kRuntime, Name::cudaMallocAsync_ptsz, true, pointer, bytes,
+  return AllocateOnStream(ProgramsCall(ASHLAR_RETURN), Api::kRuntime, Name::cudaMallocAsync_ptsz, true, pointer, bytes,
                           stream);
 }
-int cudaFree(void* pointer) { return Free(ProgramsCall(ASHLAR_RETURN), Door::kRuntime, Name::cudaFree, pointer); }
+int cudaFree(void* pointer) { return Free(ProgramsCall(ASHLAR_RETURN), Api::kRuntime, Name::cudaFree, pointer); }
 int cudaFreeAsync(void* pointer, void* stream) {
   return FreeOnStream(ProgramsCall(ASHLAR_RETURN), Name::cudaFreeAsync, false, pointer, stream);
 }
@@ -171,19 +171,17 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 int cuMemAlloc_v2(void** pointer, std::size_t bytes) {
-  return Allocate(ProgramsCall(ASHLAR_RETURN), Door::kDriver, Name::cuMemAlloc_v2, pointer, bytes);
+  return Allocate(ProgramsCall(ASHLAR_RETURN), Api::kDriver, Name::cuMemAlloc_v2, pointer, bytes);
 }
 int cuMemAllocAsync(void** pointer, std::size_t bytes, void* stream) {
-  return AllocateOnStream(ProgramsCall(ASHLAR_RETURN), Door::kDriver, Name::cuMemAllocAsync, false, pointer, bytes,
+  return AllocateOnStream(ProgramsCall(ASHLAR_RETURN), Api::kDriver, Name::cuMemAllocAsync, false, pointer, bytes,
                           stream);
 }
 int cuMemAllocAsync_ptsz(void** pointer, std::size_t bytes, void* stream) {
-  return AllocateOnStream(ProgramsCall(ASHLAR_RETURN), Door::kDriver, Name::cuMemAllocAsync_ptsz, true, pointer, bytes,
+  return AllocateOnStream(ProgramsCall(ASHLAR_RETURN), Api::kDriver, Name::cuMemAllocAsync_ptsz, true, pointer, bytes,
                           stream);
 }
-int cuMemFree_v2(void* pointer) {
-  return Free(ProgramsCall(ASHLAR_RETURN), Door::kDriver, Name::cuMemFree_v2, pointer);
-}
+int cuMemFree_v2(void* pointer) { return Free(ProgramsCall(ASHLAR_RETURN), Api::kDriver, Name::cuMemFree_v2, pointer); }
 int cuMemFreeAsync(void* pointer, void* stream) {
   return FreeOnStream(ProgramsCall(ASHLAR_RETURN), Name::cuMemFreeAsync, false, pointer, stream);
 }

@@ -1,7 +1,7 @@
 // Shared by the functions that stand in for CUDA's, which only translate.
 //
 //   int cudaMalloc(void** pointer, std::size_t bytes) {
-//     return Allocate(ProgramsCall(ASHLAR_RETURN), Door::kRuntime, Name::cudaMalloc, pointer, bytes);
+//     return Allocate(ProgramsCall(ASHLAR_RETURN), Api::kRuntime, Name::cudaMalloc, pointer, bytes);
 //   }
 #ifndef ASHLAR_HOLLOW_SERVE_CALLS_H_
 #define ASHLAR_HOLLOW_SERVE_CALLS_H_
@@ -41,19 +41,19 @@ int FinishFree(const Freed& freed, Name name, void* pointer, Arguments... argume
   return CallReal(name, freed.kind == Freed::Kind::kInvalid ? Nowhere(pointer) : pointer, arguments...);
 }
 
-inline int Allocate(const ProgramsCall& call, Door door, Name name, void** pointer, std::size_t bytes) {
-  if (call && ServeAllocation(door, bytes, pointer, call.caller())) return 0;
+inline int Allocate(const ProgramsCall& call, Api api, Name name, void** pointer, std::size_t bytes) {
+  if (call && ServeAllocation(api, bytes, pointer, call.caller())) return 0;
   return CallReal(name, pointer, bytes);
 }
 
-inline int AllocateOnStream(const ProgramsCall& call, Door door, Name name, bool is_per_thread, void** pointer,
+inline int AllocateOnStream(const ProgramsCall& call, Api api, Name name, bool is_per_thread, void** pointer,
                             std::size_t bytes, void* stream) {
-  if (call && ServeStreamAllocation(door, bytes, Named(stream, is_per_thread), pointer)) return 0;
+  if (call && ServeStreamAllocation(api, bytes, Named(stream, is_per_thread), pointer)) return 0;
   return CallReal(name, pointer, bytes, stream);
 }
 
-inline int Free(const ProgramsCall& call, Door door, Name name, void* pointer) {
-  return FinishFree(call ? ServeFree(door, pointer) : Freed{}, name, pointer);
+inline int Free(const ProgramsCall& call, Api api, Name name, void* pointer) {
+  return FinishFree(call ? ServeFree(api, pointer) : Freed{}, name, pointer);
 }
 
 inline int FreeOnStream(const ProgramsCall& call, Name name, bool is_per_thread, void* pointer, void* stream) {

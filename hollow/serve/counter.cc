@@ -64,7 +64,7 @@ ServedCounts* Counts() {
 void Refresh(ServedCounts& counts) {
   ServedCounts sum;
   for (int device = 0; device < kMostDevices; ++device) {
-    const Home* home = HomeInBooks(device);
+    const Home* home = HomeInModel(device);
     ashlar_statistics now = {};
     now.struct_size = sizeof(now);
     if (home == nullptr || TheAshlar()->get_statistics(home->allocator, &now) != ASHLAR_OK) continue;

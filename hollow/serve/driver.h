@@ -9,7 +9,7 @@
 namespace ashlar::serve {
 
 // Which of CUDA's two interfaces the program called: errors of the runtime's functions stay in its last error.
-enum class Door { kRuntime, kDriver };
+enum class Api { kRuntime, kDriver };
 
 struct Driver {
   using Context = void*;
@@ -53,15 +53,15 @@ class ContextScope {
   const int result_;
 };
 
-// The real allocation and free behind each door.
+// The real allocation and free behind each API.
 
-inline int RealAllocation(Door door, std::size_t bytes, void** out) {
-  const bool is_runtime = door == Door::kRuntime;
+inline int RealAllocation(Api api, std::size_t bytes, void** out) {
+  const bool is_runtime = api == Api::kRuntime;
   return interpose::CallReal(is_runtime ? interpose::Name::cudaMalloc : interpose::Name::cuMemAlloc_v2, out, bytes);
 }
 
-inline int RealFree(Door door, void* pointer) {
-  const bool is_runtime = door == Door::kRuntime;
+inline int RealFree(Api api, void* pointer) {
+  const bool is_runtime = api == Api::kRuntime;
   return interpose::CallReal(is_runtime ? interpose::Name::cudaFree : interpose::Name::cuMemFree_v2, pointer);
 }
 

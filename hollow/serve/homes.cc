@@ -96,7 +96,7 @@ Home* OpenHome(int device) {
   return device < 0 || device >= kMostDevices ? nullptr : Usable(PlaceOf(device).load(std::memory_order_acquire));
 }
 
-Home* HomeInBooks(int device) {
+Home* HomeInModel(int device) {
   Home* home = PlaceOf(device).load(std::memory_order_acquire);
   return home == nullptr || home->is_of_parent ? nullptr : home;
 }

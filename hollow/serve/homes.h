@@ -41,7 +41,7 @@ Home* HomeOfStream(Driver::Stream stream, Opening opening);
 // That is open and not lost; null else.
 Home* OpenHome(int device);
 // That is open, or was until its device was reset; null else. Only its statistics may be asked for.
-Home* HomeInBooks(int device);
+Home* HomeInModel(int device);
 // In whose memory the address lies, live or not; null where it is none of ours.
 Home* HomeHolding(const void* address);
 

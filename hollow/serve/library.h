@@ -1,5 +1,5 @@
 // libashlar.so as the serving library calls it: loaded at the first request of a process, so that a program without
-// CUDA pays nothing, and the same one that every other door of the process has.
+// CUDA pays nothing, and the same one that every other integration of the process has.
 //
 //   const Ashlar* ashlar = TheAshlar();
 //   if (ashlar != nullptr) ashlar->process_allocator(0, &allocator);

@@ -52,7 +52,7 @@ void FreeNow(const std::vector<std::pair<Home*, void*>>& frees) {
   for (const auto& [home, pointer] : frees) {
     if (home->is_lost) continue;
     bool& is_quiet = is_done[static_cast<std::size_t>(home->device)];
-    is_quiet = is_quiet || WaitForDevice(Door::kDriver, *home) == 0;
+    is_quiet = is_quiet || WaitForDevice(Api::kDriver, *home) == 0;
     if (is_quiet) {
       TheAshlar()->free(home->allocator, pointer);
     } else {
@@ -63,12 +63,12 @@ void FreeNow(const std::vector<std::pair<Home*, void*>>& frees) {
 
 }  // namespace
 
-int WaitForDevice(Door door, const Home& home) {
+int WaitForDevice(Api api, const Home& home) {
   Driver::Context current = nullptr;
   const bool is_current = cuda.context_get_current(&current) == 0 && current == home.context;
-  const int result = !is_current              ? WaitForContext(home.context)
-                     : door == Door::kRuntime ? cuda.runtime_synchronize()
-                                              : cuda.context_synchronize();
+  const int result = !is_current            ? WaitForContext(home.context)
+                     : api == Api::kRuntime ? cuda.runtime_synchronize()
+                                            : cuda.context_synchronize();
   std::uint64_t users = g_users[static_cast<std::size_t>(home.device)].load(std::memory_order_relaxed);
   if (result != 0 || users == 0) [[likely]]
     return result;
@@ -172,18 +172,18 @@ Home* HomeOfRuntime() {
   if (cuda.runtime_device(&device) != 0) return nullptr;
   Home* home = OpenHome(device) == nullptr ? nullptr : CurrentHome(Opening::kNever);
   if (home != nullptr && home->device == device) return home;
-  if (RealFree(Door::kRuntime, nullptr) != 0) return nullptr;
+  if (RealFree(Api::kRuntime, nullptr) != 0) return nullptr;
   home = CurrentHome(Opening::kIfNeeded);
   return home != nullptr && home->device == device ? home : nullptr;
 }
 
-Home* HomeFor(Door door) { return door == Door::kRuntime ? HomeOfRuntime() : CurrentHome(Opening::kIfNeeded); }
+Home* HomeFor(Api api) { return api == Api::kRuntime ? HomeOfRuntime() : CurrentHome(Opening::kIfNeeded); }
 
 // In a capture a free is forbidden or not by the thread's mode: CUDA says so of memory that is nobody's.
-int TryInCapture(Door door) {
+int TryInCapture(Api api) {
   void* memory = nullptr;
-  const int result = RealAllocation(door, 1, &memory);
-  return result != 0 ? result : RealFree(door, memory);
+  const int result = RealAllocation(api, 1, &memory);
+  return result != 0 ? result : RealFree(api, memory);
 }
 
 Freed Done(int result) {
@@ -209,41 +209,41 @@ Home* HomeOf(const void* pointer) {
 
 }  // namespace
 
-bool ServeAllocation(Door door, std::size_t bytes, void** out, const void* caller) {
+bool ServeAllocation(Api api, std::size_t bytes, void** out, const void* caller) {
   if (out == nullptr || bytes == 0 || !MayServe()) return false;
-  // Another door of the process may have had it loaded before this one did.
+  // Another integration of the process may have had it loaded before this one did.
   if (TheAshlar() == nullptr || IsOfAshlar(caller)) return false;
   FreeDeferred();
   if (IsCapturing()) {  // forbidden or not: CUDA's to say
     Count(&ServedCounts::passed_allocations);
     return false;
   }
-  return Allocate(HomeFor(door), bytes, kEveryStream, out);
+  return Allocate(HomeFor(api), bytes, kEveryStream, out);
 }
 
-bool ServeStreamAllocation(Door door, std::size_t bytes, Driver::Stream stream, void** out) {
+bool ServeStreamAllocation(Api api, std::size_t bytes, Driver::Stream stream, void** out) {
   if (out == nullptr || bytes == 0 || !MayServe()) return false;
   FreeDeferred();
   const bool is_pools = g_streams_are_pools.load(std::memory_order_relaxed);
   Home* home = nullptr;
   if (!is_pools && NumberOf(stream) != kPerThreadStream && !IsCapturing()) {
-    home = IsDefaultStream(stream) ? HomeFor(door) : HomeOfStream(stream, Opening::kIfNeeded);
+    home = IsDefaultStream(stream) ? HomeFor(api) : HomeOfStream(stream, Opening::kIfNeeded);
   }
-  if (home != nullptr && MeetStream(stream) && WaitForDevice(Door::kDriver, *home) != 0) home = nullptr;
+  if (home != nullptr && MeetStream(stream) && WaitForDevice(Api::kDriver, *home) != 0) home = nullptr;
   return Allocate(home, bytes, stream, out);
 }
 
-Freed ServeFree(Door door, void* pointer) {
+Freed ServeFree(Api api, void* pointer) {
   Home* home = HomeOf(pointer);
   if (home == nullptr) return {};
   if (IsCapturing()) {
     if (!IsLive(pointer)) return {Freed::Kind::kInvalid};
-    const int result = TryInCapture(door);
+    const int result = TryInCapture(api);
     if (result == 0) FreeAfterCapture(*home, pointer);
     return Done(result);
   }
   FreeDeferred();
-  const int result = WaitForDevice(door, *home);
+  const int result = WaitForDevice(api, *home);
   return result != 0 ? Done(result) : Released(*home, pointer);
 }
 

@@ -1,6 +1,6 @@
 // What a program asks for, as it is served. docs/guide/run-under.md says why each is right.
 //
-//   if (call && ServeAllocation(Door::kRuntime, bytes, pointer, caller)) return 0;
+//   if (call && ServeAllocation(Api::kRuntime, bytes, pointer, caller)) return 0;
 //   return CallReal(Name::cudaMalloc, pointer, bytes);
 //
 // Whatever is not served is the real function's to answer, errors included, so that the program sees CUDA's own.
@@ -18,9 +18,9 @@ namespace ashlar::serve {
 
 // cudaMalloc and cuMemAlloc: memory that every stream may use at once. False: not served, as where libashlar.so itself
 // is the caller.
-bool ServeAllocation(Door door, std::size_t bytes, void** out, const void* caller);
+bool ServeAllocation(Api api, std::size_t bytes, void** out, const void* caller);
 // cudaMallocAsync and cuMemAllocAsync: memory for work on `stream`, which Named has given its name.
-bool ServeStreamAllocation(Door door, std::size_t bytes, Driver::Stream stream, void** out);
+bool ServeStreamAllocation(Api api, std::size_t bytes, Driver::Stream stream, void** out);
 
 struct Freed {
   enum class Kind {
@@ -33,7 +33,7 @@ struct Freed {
 };
 
 // cudaFree and cuMemFree: waits for the device, as they do.
-Freed ServeFree(Door door, void* pointer);
+Freed ServeFree(Api api, void* pointer);
 // cudaFreeAsync and cuMemFreeAsync: in the order of the stream.
 Freed ServeStreamFree(void* pointer, Driver::Stream stream);
 
@@ -65,7 +65,7 @@ void ForgetDevice(int device);
 // Thread rule: any thread.
 
 // Until all work of the device is done, and that of devices which may use its memory. CUDA's error.
-int WaitForDevice(Door door, const Home& home);
+int WaitForDevice(Api api, const Home& home);
 
 // `device` may use the memory of `peer`.
 void AddPeer(int device, int peer);

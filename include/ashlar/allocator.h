@@ -16,8 +16,8 @@
 // byte is; the first line is a message by itself. Any other code is the device's own. A request fails with the device's
 // error, not as out of memory, when the allocator could not synchronise or return memory. A call that returns nothing
 // leaves its error in TakeDeviceError. A lost device (reset, or this is a forked child) fails every Allocate from then
-// on; frees only keep books, and nothing is returned. A wrong call ends the program with one line, where the allocator
-// can notice it (docs/library/misuse.md).
+// on; frees only keep account, and nothing is returned. A wrong call ends the program with one line, where the
+// allocator can notice it (docs/library/misuse.md).
 //
 // Threads: any thread may call any function at any time, unless its comment says otherwise. A block may be freed by
 // another thread than the one that allocated it.
@@ -181,7 +181,7 @@ class ASHLAR_EXPORT Allocator {
   // block is found (docs/library/failure.md). Before the first request, and instead of a recorder; all threads share
   // one lock from then on. kFailedPrecondition: there is a recorder; kUnimplemented: built without NVTX.
   absl::Status ShowBlocksToSanitizer();
-  // Whether every invariant of the books holds; for tests.
+  // Whether every invariant of the accounting holds; for tests.
   absl::Status Validate() const;
 
  private:

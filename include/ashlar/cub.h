@@ -10,7 +10,8 @@
 // that the device refuses is tried again after the cache was returned. Other than CUB's:
 //   - Sizes are the allocator's, not bins: bin_growth, min_bin and max_bin are taken and change nothing, a freed block
 //     serves smaller requests as well, and large ones are cached too.
-//   - The cache is the process's, one a device, which all doors share. Nothing limits it unless max_cached_bytes is
+//   - The cache is the process's, one a device, which all integrations share. Nothing limits it unless max_cached_bytes
+//   is
 //     given or set. A free that leaves more than that returns all that is whole-free; what shares a segment with a live
 //     block stays.
 //   - What one stream freed serves another stream when the device is full: it goes back to the device and is taken
@@ -96,7 +97,8 @@ class CachingDeviceAllocator {
     return first;
   }
 
-  // Of a device, by all doors of the process: in live blocks, and kept for further requests. 0 where there is none.
+  // Of a device, by all integrations of the process: in live blocks, and kept for further requests. 0 where there is
+  // none.
   std::size_t LiveBytes(int device = INVALID_DEVICE_ORDINAL) {
     ashlar_allocator* allocator = nullptr;
     return Find(device, &allocator) == cudaSuccess ? StatisticsOf(allocator).allocated_bytes : 0;

@@ -1,5 +1,5 @@
-// What the doors of <ashlar/cuda_mr.h>, rmm.h, thrust_mr.h and cub.h ask CUDA's runtime for. They need the toolkit's
-// headers and its runtime, shared or static.
+// What the integrations of <ashlar/cuda_mr.h>, rmm.h, thrust_mr.h and cub.h ask CUDA's runtime for. They need the
+// toolkit's headers and its runtime, shared or static.
 #ifndef ASHLAR_CUDA_STREAM_H_
 #define ASHLAR_CUDA_STREAM_H_
 

@@ -58,7 +58,7 @@ class SharedAllocator {
   // Addresses are multiples of it.
   static constexpr std::size_t kAlignment = 512;
 
-  // The one that all doors of the process share. Throws CallError: no driver, no such GPU.
+  // The one that all integrations of the process share. Throws CallError: no driver, no such GPU.
   static SharedAllocator OfProcess(int device) {
     ashlar_allocator* allocator = nullptr;
     ThrowUnlessOk(ashlar_process_allocator(device, &allocator));

@@ -2,7 +2,7 @@
 
 
 class Error(RuntimeError):
-    """What could not be done: one line of what, where, and the mend. `ashlar_gpu.Error`."""
+    """What could not be done: one line of what, where, and how to fix it. `ashlar_gpu.Error`."""
 
     __module__ = "ashlar_gpu"
 

@@ -62,10 +62,10 @@ def main(words):
 
 
 def _install(conf, tune):
-    from ashlar_gpu import torch as door  # not the module that runs as __main__
+    from ashlar_gpu import torch as integration  # not the module that runs as __main__
 
     try:
-        door.install(conf, tune=tune)
+        integration.install(conf, tune=tune)
     except (Error, ImportError) as error:
         sys.exit("ashlar: " + str(error).removeprefix("ashlar: "))
 

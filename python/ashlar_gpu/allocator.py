@@ -1,4 +1,4 @@
-"""The allocator of this process, one for each GPU, that all doors of Python share: numba, cuda.core, CuPy, PyTorch.
+"""The allocator of this process, one for each GPU, that all integrations of Python share: numba, cuda.core, CuPy, PyTorch.
 
     from ashlar_gpu import allocator
     allocator.configure("max_split_size_mb:128")        # before the first allocation; else ASHLAR_CONF

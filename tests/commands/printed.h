@@ -158,7 +158,7 @@ inline void ExpectNoContradiction(const answers::Explanation& e) {
   const bool is_beyond_settings = e.verdict == OomVerdict::kCapacity || e.verdict == OomVerdict::kNearlyFull ||
                                   e.verdict == OomVerdict::kLeak || e.verdict == OomVerdict::kOutside;
   EXPECT_EQ(e.advice.paste.has_value(),
-            !e.what_if.empty() && remedies::IsWorthAChange(e.advice.choice.kind) && e.verdict != OomVerdict::kLeak);
+            !e.what_if.empty() && whatif::IsWorthAChange(e.advice.choice.kind) && e.verdict != OomVerdict::kLeak);
   EXPECT_FALSE(is_beyond_settings && e.advice.paste.has_value()) << analyses::VerdictName(e.verdict);
   if (e.advice.paste.has_value() && is_failure) {
     EXPECT_TRUE(e.what_if.at(e.advice.choice.row).CarriesThrough());
@@ -167,7 +167,7 @@ inline void ExpectNoContradiction(const answers::Explanation& e) {
     return absl::StrContains(sentence, "no allocator setting can help") ||
            absl::StrContains(sentence, "no allocator packs as well");
   });
-  for (const remedies::WhatIfRow& row : e.what_if) {
+  for (const whatif::WhatIfRow& row : e.what_if) {
     EXPECT_FALSE(is_told_hopeless && row.is_cut_off && row.ServesAllRecorded()) << row.conf;
     if (e.verdict == OomVerdict::kCapacity && row.is_cut_off && row.ServesAllRecorded()) {
       EXPECT_TRUE(row.projected.has_value() && row.projected->ooms > 0) << row.conf;

@@ -48,7 +48,7 @@ TEST(RunCaptureTest, ReplaysToTheSameDecisionsUnderEachVersion) {
     ASSERT_TRUE(own.ok()) << own.status();
     ExpectSameRun(MustObserve(*own), run);
     const absl::StatusOr<trace::Snapshot> torchs =
-        readers::ReadTorchSnapshot(readers::WriteTorchSnapshot(capture.snapshot()));
+        formats::ReadTorchSnapshot(formats::WriteTorchSnapshot(capture.snapshot()));
     ASSERT_TRUE(torchs.ok()) << torchs.status();
     ExpectSameRun(MustObserve(*torchs), run);
   }

@@ -90,7 +90,7 @@ TEST_F(NvmlTest, ADeviceIsFoundByItsNames) {
   EXPECT_EQ(nvmlDeviceGetIndex(nullptr, &index), 2);
 }
 
-TEST_F(NvmlTest, MemoryAndProcessesAreThoseOfTheBooks) {
+TEST_F(NvmlTest, MemoryAndProcessesAreThoseOfTheAccounting) {
   NvmlMemory memory = {};
   ASSERT_EQ(nvmlDeviceGetMemoryInfo(first_, &memory), 0);
   EXPECT_EQ(memory.total, simple_machine.total_bytes);

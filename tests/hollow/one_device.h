@@ -1,4 +1,5 @@
-// A machine of devices for tests of the books: nothing shared with other processes, addresses as SimDevice has them.
+// A machine of devices for tests of the accounting: nothing shared with other processes, addresses as SimDevice has
+// them.
 #ifndef ASHLAR_TESTS_HOLLOW_ONE_DEVICE_H_
 #define ASHLAR_TESTS_HOLLOW_ONE_DEVICE_H_
 
@@ -7,7 +8,7 @@
 #include <string>
 
 #include "hollow/model/allocations.h"
-#include "hollow/model/device_books.h"
+#include "hollow/model/device_model.h"
 #include "hollow/model/shared_machine.h"
 #include "hollow/model/virtual_memory.h"
 
@@ -25,10 +26,10 @@ struct OneDevice {
       DeviceSetup setup{.ordinal = i, .total_bytes = total_bytes, .context_bytes = 10 * kMiB, .span_bytes = kSpan};
       setup.base_address = kFirstAddress + static_cast<std::uint64_t>(i) * kSpan;
       setup.address_order = order;
-      all.push_back(std::make_unique<DeviceBooks>(setup, shared, failures));
+      all.push_back(std::make_unique<DeviceModel>(setup, shared, failures));
     }
   }
-  DeviceBooks& device() { return *all[0]; }
+  DeviceModel& device() { return *all[0]; }
 
   SharedMachine shared;
   FailurePlan failures;

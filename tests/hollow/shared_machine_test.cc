@@ -97,7 +97,7 @@ TEST(SharedMachine, AKilledProcessGivesBackWhatItHad) {
   waitpid(child, nullptr, 0);
 }
 
-TEST(SharedMachine, AProcessThatDiesWithTheLockLeavesTheBooksRight) {
+TEST(SharedMachine, AProcessThatDiesWithTheLockLeavesTheAccountingRight) {
   const RunFolder folder;
   const auto codes = RunRanks(1, [&](int) {
     SharedMachine machine(folder.path(), 1);
@@ -173,7 +173,7 @@ TEST(SharedMachine, HandlesOfADeadProcessAreForgottenAndTheirNumberIsBounded) {
   EXPECT_EQ(machine.Find(*handle), std::nullopt);
 }
 
-TEST(SharedMachine, AFolderThatCannotBeUsedIsOneLineAndBooksOfItsOwn) {
+TEST(SharedMachine, AFolderThatCannotBeUsedIsOneLineAndAccountingOfItsOwn) {
   ::testing::internal::CaptureStderr();
   SharedMachine machine("/nowhere/at/all", 1);
   const std::string text = ::testing::internal::GetCapturedStderr();

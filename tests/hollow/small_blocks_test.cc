@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "hollow/model/device_books.h"
+#include "hollow/model/device_model.h"
 #include "tests/hollow/property.h"
 
 namespace ashlar::hollow {

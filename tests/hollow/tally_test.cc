@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "hollow/model/device_books.h"
+#include "hollow/model/device_model.h"
 
 namespace ashlar::hollow {
 namespace {

@@ -1,7 +1,7 @@
-"""What the client programs of the C++ doors must show over the hollow device: a function a client, which returns what it
+"""What the client programs of the C++ integrations must show over the hollow device: a function a client, which returns what it
 measured, as text, and raises Differs with what did not hold.
 
-Each runs a program without the door and with it, and compares the calls on device memory.
+Each runs a program without the integration and with it, and compares the calls on device memory.
 """
 import os
 
@@ -20,14 +20,14 @@ def expect(held, run, what):
 
 
 def fewer_calls(tools, program, kept, environment=None):
-    """Runs it without the door and with it: both keep their numbers, and the door asks the device seldom."""
-    plain, door = (tools.run(program, [word], environment=environment) for word in ('plain', 'ashlar'))
-    for run in (plain, door):
+    """Runs it without the integration and with it: both keep their numbers, and the integration asks the device seldom."""
+    plain, integration = (tools.run(program, [word], environment=environment) for word in ('plain', 'ashlar'))
+    for run in (plain, integration):
         expect(run.code == 0 and kept in run.words, run, f'it did not say "{kept}"')
-    expect(plain.allocations >= 100, plain, f'without the door it made {plain.allocations} device allocations')
-    expect(0 < door.allocations * 20 <= plain.allocations, door,
-           f'{door.allocations} device allocations with the door, {plain.allocations} without')
-    return f'{plain.allocations} device allocations without, {door.allocations} with'
+    expect(plain.allocations >= 100, plain, f'without the integration it made {plain.allocations} device allocations')
+    expect(0 < integration.allocations * 20 <= plain.allocations, integration,
+           f'{integration.allocations} device allocations with the integration, {plain.allocations} without')
+    return f'{plain.allocations} device allocations without, {integration.allocations} with'
 
 
 def without_exceptions(tools):

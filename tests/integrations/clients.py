@@ -1,7 +1,7 @@
-"""Compiles client programs of the C++ doors as their users would, and runs them over the hollow device.
+"""Compiles client programs of the C++ integrations as their users would, and runs them over the hollow device.
 
     tools = Tools(ashlar='build/release/bin/ashlar', library='build/release/lib', folder='/tmp/x')
-    program = tools.nvcc('docs/examples/doors/thrust.cu')
+    program = tools.nvcc('docs/examples/integrations/thrust.cu')
     run = tools.run(program, ['plain'])
     run.code, run.words, run.counts                     # {'allocate': 207, 'free': 207}: calls on device memory
 
@@ -14,7 +14,7 @@ import shutil
 import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-EXAMPLES = os.path.join(ROOT, 'docs', 'examples', 'doors')
+EXAMPLES = os.path.join(ROOT, 'docs', 'examples', 'integrations')
 CLIENTS = os.path.join(ROOT, 'tests', 'integrations', 'clients')
 STRICT = ['-Wall', '-Wextra', '-Wshadow', '-Wconversion', '-Wno-sign-conversion', '-Werror']
 BEHIND_A_MACRO = '-DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE'  # CCCL up to 3.0, RMM up to 25.12

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Client programs of the C++ doors, compiled by nvcc and clang, over the hollow device. tools/test real has the same with
+"""Client programs of the C++ integrations, compiled by nvcc and clang, over the hollow device. tools/test real has the same with
 other releases' headers.
 
 clients_test.py ASHLAR LIBRARY_FOLDER
@@ -20,7 +20,7 @@ CHECKS = (checks.without_exceptions, checks.by_libcxx, checks.onnxruntime_addres
 def main():
     ashlar, library = (os.path.abspath(path) for path in sys.argv[1:])
     counts = {'passed': 0, 'failed': 0, 'skipped': 0}
-    with tempfile.TemporaryDirectory(prefix='ashlar-doors-') as folder:
+    with tempfile.TemporaryDirectory(prefix='ashlar-integrations-') as folder:
         tools = Tools(ashlar, library, folder)
         for check in CHECKS:
             try:

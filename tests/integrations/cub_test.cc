@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/integrations/door_contract.h"
+#include "tests/integrations/integration_contract.h"
 
 namespace ashlar {
 namespace {
@@ -26,9 +26,9 @@ class NoMemory : public std::bad_alloc {
   const std::string text_ = ashlar_last_error();
 };
 
-struct CubDoor {
+struct CubIntegration {
   static constexpr bool kZeroBytesAreNull = false;
-  explicit CubDoor(SharedAllocator its) : allocator(its), cub(std::move(its)) {}
+  explicit CubIntegration(SharedAllocator its) : allocator(its), cub(std::move(its)) {}
   void* Allocate(std::size_t bytes, std::size_t) {
     void* memory = nullptr;
     const cudaError_t error = cub.DeviceAllocate(&memory, bytes);
@@ -37,11 +37,11 @@ struct CubDoor {
     return memory;
   }
   void Free(void* memory, std::size_t, std::size_t) { EXPECT_EQ(cub.DeviceFree(memory), cudaSuccess); }
-  bool Equals(const CubDoor& other) const { return allocator == other.allocator; }
+  bool Equals(const CubIntegration& other) const { return allocator == other.allocator; }
   SharedAllocator allocator;
   CachingDeviceAllocator cub;
 };
-INSTANTIATE_TYPED_TEST_SUITE_P(Cub, DoorContractTest, CubDoor);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cub, IntegrationContractTest, CubIntegration);
 
 class CachingDeviceAllocatorTest : public testing::Test {
  protected:

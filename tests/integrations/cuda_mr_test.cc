@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "tests/integrations/door_contract.h"
+#include "tests/integrations/integration_contract.h"
 
 namespace ashlar {
 namespace {
@@ -16,21 +16,23 @@ using testing::HasSubstr;
 cuda::stream_ref Stream(std::uintptr_t handle) { return cuda::stream_ref(reinterpret_cast<cudaStream_t>(handle)); }
 
 // In the order of a stream, by the words of CCCL 3.1 and later.
-struct StreamDoor {
+struct StreamIntegration {
   static constexpr bool kZeroBytesAreNull = true;
-  explicit StreamDoor(SharedAllocator allocator) : resource(std::move(allocator)) {}
+  explicit StreamIntegration(SharedAllocator allocator) : resource(std::move(allocator)) {}
   void* Allocate(std::size_t bytes, std::size_t alignment) { return resource.allocate(Stream(64), bytes, alignment); }
   void Free(void* memory, std::size_t bytes, std::size_t alignment) {
     resource.deallocate(Stream(64), memory, bytes, alignment);
   }
-  bool Equals(const StreamDoor& other) const { return resource == other.resource && !(resource != other.resource); }
+  bool Equals(const StreamIntegration& other) const {
+    return resource == other.resource && !(resource != other.resource);
+  }
   CudaResource resource;
 };
-INSTANTIATE_TYPED_TEST_SUITE_P(CudaMrOnAStream, DoorContractTest, StreamDoor);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaMrOnAStream, IntegrationContractTest, StreamIntegration);
 
 // The same by the words up to 3.0.
-struct AsyncDoor : StreamDoor {
-  using StreamDoor::StreamDoor;
+struct AsyncIntegration : StreamIntegration {
+  using StreamIntegration::StreamIntegration;
   void* Allocate(std::size_t bytes, std::size_t alignment) {
     return resource.allocate_async(bytes, alignment, Stream(64));
   }
@@ -38,15 +40,15 @@ struct AsyncDoor : StreamDoor {
     resource.deallocate_async(memory, bytes, alignment, Stream(64));
   }
 };
-INSTANTIATE_TYPED_TEST_SUITE_P(CudaMrAsync, DoorContractTest, AsyncDoor);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaMrAsync, IntegrationContractTest, AsyncIntegration);
 
 // Without a stream, by both words.
-struct SyncDoor : StreamDoor {
-  using StreamDoor::StreamDoor;
+struct SyncIntegration : StreamIntegration {
+  using StreamIntegration::StreamIntegration;
   void* Allocate(std::size_t bytes, std::size_t alignment) { return resource.allocate_sync(bytes, alignment); }
   void Free(void* memory, std::size_t bytes, std::size_t alignment) { resource.deallocate(memory, bytes, alignment); }
 };
-INSTANTIATE_TYPED_TEST_SUITE_P(CudaMrWithoutAStream, DoorContractTest, SyncDoor);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaMrWithoutAStream, IntegrationContractTest, SyncIntegration);
 
 TEST(CudaResourceTest, MemoryFreedOnAnotherStreamWaitsForIt) {
   SharedAllocator allocator = SharedAllocator::OpenSimulated(std::uint64_t{1} << 30);

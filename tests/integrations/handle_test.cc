@@ -15,22 +15,22 @@
 #include <type_traits>
 #include <utility>
 
-#include "tests/integrations/door_contract.h"
+#include "tests/integrations/integration_contract.h"
 
 namespace ashlar {
 namespace {
 
 using testing::HasSubstr;
 
-struct HandleDoor {
+struct HandleIntegration {
   static constexpr bool kZeroBytesAreNull = true;
-  explicit HandleDoor(SharedAllocator its) : allocator(std::move(its)) {}
+  explicit HandleIntegration(SharedAllocator its) : allocator(std::move(its)) {}
   void* Allocate(std::size_t bytes, std::size_t alignment) { return allocator.Allocate(bytes, alignment, nullptr); }
   void Free(void* memory, std::size_t, std::size_t alignment) { allocator.FreeAligned(memory, alignment); }
-  bool Equals(const HandleDoor& other) const { return allocator == other.allocator; }
+  bool Equals(const HandleIntegration& other) const { return allocator == other.allocator; }
   SharedAllocator allocator;
 };
-INSTANTIATE_TYPED_TEST_SUITE_P(Handle, DoorContractTest, HandleDoor);
+INSTANTIATE_TYPED_TEST_SUITE_P(Handle, IntegrationContractTest, HandleIntegration);
 
 constexpr std::uint64_t kCapacity = std::uint64_t{1} << 30;
 const ashlar_stream kOther = reinterpret_cast<ashlar_stream>(std::uintptr_t{64});

@@ -8,22 +8,22 @@
 #include <utility>
 #include <vector>
 
-#include "tests/integrations/door_contract.h"
+#include "tests/integrations/integration_contract.h"
 
 namespace ashlar {
 namespace {
 
 using testing::ElementsAre;
 
-struct PmrDoor {
+struct PmrIntegration {
   static constexpr bool kZeroBytesAreNull = false;
-  explicit PmrDoor(SharedAllocator allocator) : resource(std::move(allocator)) {}
+  explicit PmrIntegration(SharedAllocator allocator) : resource(std::move(allocator)) {}
   void* Allocate(std::size_t bytes, std::size_t alignment) { return resource.allocate(bytes, alignment); }
   void Free(void* memory, std::size_t bytes, std::size_t alignment) { resource.deallocate(memory, bytes, alignment); }
-  bool Equals(const PmrDoor& other) const { return resource == other.resource; }
+  bool Equals(const PmrIntegration& other) const { return resource == other.resource; }
   PmrResource resource;
 };
-INSTANTIATE_TYPED_TEST_SUITE_P(Pmr, DoorContractTest, PmrDoor);
+INSTANTIATE_TYPED_TEST_SUITE_P(Pmr, IntegrationContractTest, PmrIntegration);
 
 TEST(PmrResourceTest, ContainersOfTheStandardLibraryLiveOnIt) {
   SharedAllocator allocator = SharedAllocator::OpenHost(std::uint64_t{1} << 30);

@@ -3,22 +3,24 @@
 #include <cstdint>
 #include <utility>
 
-#include "tests/integrations/door_contract.h"
+#include "tests/integrations/integration_contract.h"
 
 namespace ashlar {
 namespace {
 
-struct ThrustDoor {
+struct ThrustIntegration {
   static constexpr bool kZeroBytesAreNull = true;
-  explicit ThrustDoor(SharedAllocator allocator) : resource(std::move(allocator)) {}
+  explicit ThrustIntegration(SharedAllocator allocator) : resource(std::move(allocator)) {}
   void* Allocate(std::size_t bytes, std::size_t alignment) { return resource.allocate(bytes, alignment).get(); }
   void Free(void* memory, std::size_t bytes, std::size_t alignment) {
     resource.deallocate(ThrustResource::pointer(memory), bytes, alignment);
   }
-  bool Equals(const ThrustDoor& other) const { return resource == other.resource && resource.is_equal(other.resource); }
+  bool Equals(const ThrustIntegration& other) const {
+    return resource == other.resource && resource.is_equal(other.resource);
+  }
   ThrustResource resource;
 };
-INSTANTIATE_TYPED_TEST_SUITE_P(Thrust, DoorContractTest, ThrustDoor);
+INSTANTIATE_TYPED_TEST_SUITE_P(Thrust, IntegrationContractTest, ThrustIntegration);
 
 TEST(ThrustResourceTest, AllocatorsAreEqualWhereTheirResourcesAre) {
   const SharedAllocator allocator = SharedAllocator::OpenSimulated(std::uint64_t{1} << 30);

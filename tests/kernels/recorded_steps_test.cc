@@ -114,8 +114,8 @@ DryRun RunDry(const RecordedStepsRow& row, device::AddressOrder order) {
 }
 
 std::vector<StepEvent> Recorded(const std::string& file) {
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
-  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*bytes);
+  const absl::StatusOr<std::string> bytes = formats::ReadInput(file);
+  const absl::StatusOr<trace::Snapshot> snapshot = formats::ReadTorchSnapshot(*bytes);
   StepEvents events;
   for (const trace::EventList& device : snapshot->device_traces) {
     for (const trace::Event& event : device) events.OnEvent(event, 0);

@@ -260,7 +260,7 @@ TEST_F(DryRunCardsTest, CardsThatPyTorchHasNoKernelsForAreNamed) {
   EXPECT_THAT(Run("dry-run --device T4 -- " + program({"sm_75"})).error, Not(HasSubstr("no kernels")));
 }
 
-// A context is 409 MiB: a process whose books saw less than two until it ended shared the device with none.
+// A context is 409 MiB: a process whose accounting saw less than two until it ended shared the device with none.
 TEST_F(DryRunCardsTest, AProcessThatCameAndWentBeforeSharesNothing) {
   const auto answer = [&](std::uint64_t seen_mib) {
     const std::string program = Script("program", LeavingText("process-6.json", Books(seen_mib << 20)) +

@@ -74,16 +74,16 @@ TEST_F(DryRunReportTest, AProgramThatDidNotEndWellDoesNotFit) {
     const char* by;
     const char* what;
   };
-  const Case cases[] = {
-      {books, 4, "exit_code", "exit code 4"},
-      {books + info, 1, "exception", "ValueError: no such file: data.bin"},
-      {books + "echo from the program\nkill -9 $$\n", 137, "signal", "signal 9 (SIGKILL)"},
-      {books + "echo from the program\nkill -TERM $$\n", 143, "signal", "signal 15 (SIGTERM)"},
-      {books + "echo from the program\nkill -ABRT $$\n", 134, "signal", "signal 6 (SIGABRT)"},
-      {books, 130, "signal", "signal 2 (SIGINT)"},
-      {books + LeavingSharedBooks(3 * kGiB, 2147483647, kGiB), 0, "process", "process 2147483647, killed or aborted"},
-      {books + LeavingSharedBooks(3 * kGiB, 2147483647, kGiB), 1, "exit_code",
-       "exit code 1 after process 2147483647, killed or aborted"}};
+  const Case cases[] = {{books, 4, "exit_code", "exit code 4"},
+                        {books + info, 1, "exception", "ValueError: no such file: data.bin"},
+                        {books + "echo from the program\nkill -9 $$\n", 137, "signal", "signal 9 (SIGKILL)"},
+                        {books + "echo from the program\nkill -TERM $$\n", 143, "signal", "signal 15 (SIGTERM)"},
+                        {books + "echo from the program\nkill -ABRT $$\n", 134, "signal", "signal 6 (SIGABRT)"},
+                        {books, 130, "signal", "signal 2 (SIGINT)"},
+                        {books + LeavingSharedAccounting(3 * kGiB, 2147483647, kGiB), 0, "process",
+                         "process 2147483647, killed or aborted"},
+                        {books + LeavingSharedAccounting(3 * kGiB, 2147483647, kGiB), 1, "exit_code",
+                         "exit code 1 after process 2147483647, killed or aborted"}};
   for (const Case& of : cases) {
     const std::string program = Program(of.lines, of.code);
     const Result run = Run("dry-run --capacity 16GiB -- " + program);
@@ -107,10 +107,10 @@ TEST_F(DryRunReportTest, WhatEndedEarlyIsSaidOfCardsToo) {
 }
 
 // What it wrote of itself is gone with it: the log's sum has no contexts.
-TEST_F(DryRunReportTest, ThePeakOfAKilledProcessIsOfTheBooksThatAllShare) {
+TEST_F(DryRunReportTest, ThePeakOfAKilledProcessIsOfTheAccountingThatAllShare) {
   const std::uint64_t mib = kGiB >> 10;
   const std::string log = Write("log", "ashlar-native-log 1\np 2147483647 1\na 1 0 700000000 5242880 0 0 cudaMalloc\n");
-  const std::string program = Program(LeavingSharedBooks(415 * mib, 2147483647, 415 * mib) +
+  const std::string program = Program(LeavingSharedAccounting(415 * mib, 2147483647, 415 * mib) +
                                       Leaving("native-2147483647.log", log) + "echo from the program\nkill -9 $$\n");
   const json document = JsonOf("--capacity 8GiB", program);
   EXPECT_EQ(document["peak_bytes"], 415 * mib);
@@ -130,7 +130,7 @@ TEST_F(DryRunReportTest, AFailureThatTheProgramSwallowedFailsWhereItIsAsked) {
 }
 
 // Of backend:cudaMallocAsync and allocators in PyTorch's place.
-TEST_F(DryRunReportTest, WhatIsNotKeptIsALineAndTheDevicesBooksStay) {
+TEST_F(DryRunReportTest, WhatIsNotKeptIsALineAndTheDevicesAccountingStays) {
   json info = Info(nullptr, 0);
   info["not_kept"] = "cudaMallocAsync does not yet support recordHistory";
   info["devices"] = json::array();

@@ -83,9 +83,9 @@ class LaunchedTest : public CliTest {
             {"exception", ooms > 0 ? nlohmann::json("torch.OutOfMemoryError: CUDA out of memory") : nullptr}};
   }
 
-  // The line that leaves the books that all processes share: the peak of device 0, and a process that died and held
-  // bytes.
-  std::string LeavingSharedBooks(std::uint64_t peak_bytes, std::int32_t dead, std::uint64_t held_bytes) const {
+  // The line that leaves the accounting that all processes share: the peak of device 0, and a process that died and
+  // held bytes.
+  std::string LeavingSharedAccounting(std::uint64_t peak_bytes, std::int32_t dead, std::uint64_t held_bytes) const {
     std::string bytes(64, '\0');
     bytes += std::string("ashlar-books 1\n\0", 16);
     const auto add = [&bytes](std::uint64_t value, std::size_t size) {
@@ -96,7 +96,7 @@ class LaunchedTest : public CliTest {
     bytes.append(63 * 8, '\0');
     for (const std::uint64_t value : {static_cast<std::uint64_t>(dead), std::uint64_t{1}, held_bytes}) add(value, 8);
     bytes.append(63 * 8 + 1023 * (16 + 64 * 8), '\0');
-    return Leaving("books", Write("shared_books", bytes));
+    return Leaving("books", Write("shared_accounting", bytes));
   }
 
   static std::string OutOfMemorySnapshot() { return ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle"; }

@@ -11,18 +11,18 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# `door` is what the command line imports as ashlar_gpu.torch.
+# `integration` is what the command line imports as ashlar_gpu.torch.
 START = """
 import sys, types
 import ashlar_gpu
 from ashlar_gpu import _torch_main
-door = types.ModuleType("ashlar_gpu.torch")
+integration = types.ModuleType("ashlar_gpu.torch")
 def install(conf, tune=None):
     if conf == "wrong": raise ashlar_gpu.Error("ashlar: 'wrong' is no setting")
     if conf == "missing": raise ImportError("libashlar.so.1 was not found")
     print("conf", conf, *([tune] if tune else []))
-door.install, ashlar_gpu.torch = install, door
-sys.modules["ashlar_gpu.torch"] = door
+integration.install, ashlar_gpu.torch = install, integration
+sys.modules["ashlar_gpu.torch"] = integration
 _torch_main.main(sys.argv[1:])
 """
 PROGRAM = "import os, sys\nprint(__name__, sys.argv[1:], os.path.basename(sys.path[0]))\n"

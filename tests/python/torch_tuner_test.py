@@ -1,4 +1,4 @@
-"""The tuner of PyTorch's door, without PyTorch: over an allocator of simulated memory, with the program `ashlar` itself.
+"""The tuner of PyTorch's integration, without PyTorch: over an allocator of simulated memory, with the program `ashlar` itself.
 
 conformance has the same with PyTorch over the hollow device.
 """

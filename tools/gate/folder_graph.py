@@ -22,7 +22,7 @@ ALL, NONE, PART = "all", "none", "part/"  # names of ```reads that are no folder
 
 
 class GraphError(Exception):
-    """A line that cannot be read: what, where, the mend."""
+    """A line that cannot be read: what, where, how to fix it."""
 
 
 def reads_of(root):

@@ -82,7 +82,7 @@ ashlar_status Fill(Struct* out, Struct value, const char* name) {
 absl::StatusOr<Options> OptionsOf(const char* conf);
 absl::StatusOr<std::unique_ptr<ashlar_allocator>> Open(const ashlar_open_options& wanted);
 
-// The allocators that all doors of a process share, one for each GPU.
+// The allocators that all integrations of a process share, one for each GPU.
 
 bool IsOfProcess(const ashlar_allocator* allocator);
 

@@ -36,7 +36,7 @@ extern "C" {
 ASHLAR_API void* ashlar_torch_alloc(std::size_t bytes, int device, void* stream);
 ASHLAR_API void ashlar_torch_free(void* memory, std::size_t bytes, int device, void* stream) noexcept;
 
-// --- one torch.cuda.MemPool: PyTorch keeps its own books and asks for segments; null is out of memory to it ---
+// --- one torch.cuda.MemPool: PyTorch keeps its own accounting and asks for segments; null is out of memory to it ---
 ASHLAR_API void* ashlar_torch_segment_alloc(std::size_t bytes, int device, void* stream) noexcept;
 // What PyTorch gives back goes back to the device.
 ASHLAR_API void ashlar_torch_segment_free(void* memory, std::size_t bytes, int device, void* stream) noexcept;

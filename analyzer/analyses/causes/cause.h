@@ -2,7 +2,7 @@
 // answers with what speaks for it, what speaks against it, how sure it is, and how many bytes it explains.
 //
 //   const CauseContext context = ContextOf(timeline, {.options = &options, .stacks = &snapshot.stacks});
-//   for (const CauseFinding& finding : FindCauses(context))    // found ones first, the one to mend first
+//   for (const CauseFinding& finding : FindCauses(context))    // found ones first, the one to fix first
 //     std::cout << CauseName(finding.kind) << ": " << finding.evidence.front();
 //
 // What one trace cannot show is Finding::kNotInTrace, with the sentence that says what would tell. kProven is what was

@@ -8,7 +8,7 @@
 namespace ashlar::analyses::oom {
 namespace {
 
-using readers::OomMessage;
+using formats::OomMessage;
 
 constexpr absl::string_view kSnapshotStep =
     "To see which tensors hold the memory and which pin segments, record a snapshot: the first line at the start of "

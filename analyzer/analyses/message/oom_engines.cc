@@ -13,8 +13,8 @@
 namespace ashlar::analyses::oom {
 namespace {
 
-using readers::Figure;
-using readers::OomMessage;
+using formats::Figure;
+using formats::OomMessage;
 
 std::uint64_t BytesOf(const Figure* figure) { return figure == nullptr ? 0 : figure->MiddleBytes(); }
 

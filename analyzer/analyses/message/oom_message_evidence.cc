@@ -15,8 +15,8 @@
 namespace ashlar::analyses::oom {
 namespace {
 
-using readers::Figure;
-using readers::OomMessage;
+using formats::Figure;
+using formats::OomMessage;
 
 // A library that asks the device itself, outside PyTorch's allocator; empty for others.
 std::string LibrarySentence(const OomMessage& message) {
@@ -89,7 +89,7 @@ std::string PrintLess(std::int64_t bytes) { return FormatSignedBytes(-bytes); }
 ByteSpan Closed(std::int64_t low, std::int64_t high) { return {low, low + (high - low) / 2, high}; }
 
 // The multiples of `step` that the printed figure can stand for; nullopt when there is none.
-std::optional<ByteSpan> Multiples(const readers::Figure& tried, std::int64_t step) {
+std::optional<ByteSpan> Multiples(const formats::Figure& tried, std::int64_t step) {
   const std::int64_t low = (static_cast<std::int64_t>(tried.low_bytes) + step - 1) / step * step;
   const std::int64_t high = static_cast<std::int64_t>(tried.high_bytes) / step * step;
   if (low > high || high == 0) return std::nullopt;
@@ -97,7 +97,7 @@ std::optional<ByteSpan> Multiples(const readers::Figure& tried, std::int64_t ste
 }
 
 // Segments: 2 MiB for requests up to 1 MiB, 20 MiB below 10 MiB, else the request rounded up to 2 MiB.
-std::optional<ByteSpan> SegmentRequest(const readers::Figure& tried) {
+std::optional<ByteSpan> SegmentRequest(const formats::Figure& tried) {
   const std::optional<ByteSpan> segments = Multiples(tried, Signed(kRoundLargeBytes));
   if (!segments) return std::nullopt;
   if (segments->high_bytes == Signed(kSmallSegmentBytes)) return Closed(1, Signed(kSmallMaxBytes));
@@ -109,7 +109,7 @@ std::optional<ByteSpan> SegmentRequest(const readers::Figure& tried) {
 }
 
 // 0.4 to 1.3: the rules changed at 1.2, and the message does not say which; the interval covers both.
-std::optional<ByteSpan> CachedRequest(const readers::Figure& tried) {
+std::optional<ByteSpan> CachedRequest(const formats::Figure& tried) {
   const std::optional<ByteSpan> old_sizes = Multiples(tried, kOldGranuleBytes);
   if (!old_sizes) return std::nullopt;
   if (old_sizes->high_bytes <= static_cast<std::int64_t>(kMiB)) return Closed(1, static_cast<std::int64_t>(kMiB));
@@ -121,7 +121,7 @@ std::optional<ByteSpan> CachedRequest(const readers::Figure& tried) {
   return request;
 }
 
-std::optional<ByteSpan> RoundedUpRequest(const readers::Figure& tried, std::int64_t step) {
+std::optional<ByteSpan> RoundedUpRequest(const formats::Figure& tried, std::int64_t step) {
   const auto high = static_cast<std::int64_t>(tried.high_bytes);
   if (high <= 0) return std::nullopt;
   return Closed(std::max<std::int64_t>(static_cast<std::int64_t>(tried.low_bytes) - step + 1, 1), high);
@@ -181,7 +181,7 @@ void WriteTable(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
   const Figure* used = message.Detail("device_used");
   std::vector<std::string> holders;
-  for (const readers::ProcessUse& process : message.processes) {
+  for (const formats::ProcessUse& process : message.processes) {
     if (!process.device || !process.pid || !process.used) continue;
     holders.push_back(absl::StrCat("process ", *process.pid, " with ", FormatBytes(process.used->MiddleBytes())));
   }

@@ -12,24 +12,24 @@
 namespace ashlar::analyses::oom {
 
 // Whether the family comes from PyTorch's caching allocator, whose "tried" is a segment and whose gap is stranded.
-bool IsCachingAllocator(const readers::OomMessage& message);
+bool IsCachingAllocator(const formats::OomMessage& message);
 // Whether reserved - allocated is memory in holes: those and CUDA.jl.
-bool HoldsHoles(const readers::OomMessage& message);
+bool HoldsHoles(const formats::OomMessage& message);
 
 // What the program can have asked, given the figure printed as tried.
-std::optional<ByteSpan> RequestInterval(const readers::OomMessage& message);
-std::string TriedMeaning(const readers::OomMessage& message);
+std::optional<ByteSpan> RequestInterval(const formats::OomMessage& message);
+std::string TriedMeaning(const formats::OomMessage& message);
 
 // Fills evidence, next_step and next_lines from the figures and the kind already in `verdict`.
-void WriteEvidence(const readers::OomMessage& message, OomMessageVerdict& verdict);
+void WriteEvidence(const formats::OomMessage& message, OomMessageVerdict& verdict);
 
 // The sentences of serving engines' checks (oom_engines.cc), and of libraries that ask the device beside PyTorch's
 // allocator and the warnings of that allocator; the second says whether the message is one of those.
-void WriteEngine(const readers::OomMessage& message, std::vector<std::string>& out);
-bool WriteLibrary(const readers::OomMessage& message, std::vector<std::string>& out);
+void WriteEngine(const formats::OomMessage& message, std::vector<std::string>& out);
+bool WriteLibrary(const formats::OomMessage& message, std::vector<std::string>& out);
 
 // What helps where the message was raised, and how to learn more there (oom_advice.cc): levers, next_step, next_lines.
-void WriteAdvice(const readers::OomMessage& message, OomMessageVerdict& verdict);
+void WriteAdvice(const formats::OomMessage& message, OomMessageVerdict& verdict);
 
 }  // namespace ashlar::analyses::oom
 

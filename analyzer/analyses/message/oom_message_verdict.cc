@@ -13,9 +13,9 @@
 namespace ashlar::analyses {
 namespace {
 
-using readers::Figure;
-using readers::OomMessage;
-using readers::ProcessUse;
+using formats::Figure;
+using formats::OomMessage;
+using formats::ProcessUse;
 
 // A CUDA context with its libraries takes 0.5 to 1.8 GiB; what is outside beyond that belongs to somebody else.
 constexpr std::int64_t kSmallContextBytes = static_cast<std::int64_t>(kGiB) / 2;

@@ -11,7 +11,7 @@
 //   headroom = (total - outside) - (allocated + tried) = gap + free - tried
 //
 // Example:
-//   for (const readers::OomMessage& message : readers::FindOomMessages(text)) {
+//   for (const formats::OomMessage& message : formats::FindOomMessages(text)) {
 //     const OomMessageVerdict verdict = JudgeOomMessage(message, {});
 //     std::cout << VerdictName(verdict.kind) << ": " << verdict.evidence.front();
 //   }
@@ -101,7 +101,7 @@ struct OomMessageVerdict {
   std::vector<trace::Note> notes;       // the message's own notes come first
 };
 
-OomMessageVerdict JudgeOomMessage(const readers::OomMessage& message, const OomJudgeOptions& options);
+OomMessageVerdict JudgeOomMessage(const formats::OomMessage& message, const OomJudgeOptions& options);
 
 }  // namespace ashlar::analyses
 

@@ -155,7 +155,7 @@ class LanePlanner {
 
   Packing PackThem(const PackOptions& options) {
     Packing packing = PackSlots(slots_, options);
-    lane_.arena_bytes = RoundUp(std::max<std::uint64_t>(packing.height, 1), policy::kRoundLargeBytes);
+    lane_.segment_bytes = RoundUp(std::max<std::uint64_t>(packing.height, 1), policy::kRoundLargeBytes);
     lane_.peak_bytes = packing.lower_bound;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       lane_.requests[request_of_[i]].offsets.push_back(packing.offsets[i]);
@@ -207,7 +207,7 @@ LaneResult PlanLane(const LaneRequests& of, absl::Span<const std::int64_t> step_
   out.facts.planned = planner.planned();
   out.facts.step_kinds = tree.step_kinds;
   out.facts.lower_bound = packing.lower_bound;
-  out.facts.arena_bytes = out.lane.arena_bytes;
+  out.facts.segment_bytes = out.lane.segment_bytes;
   for (const LaneRequest& request : of.requests) {
     out.facts.prologue += step_begins.empty() || request.begin < step_begins.front();
   }

@@ -4,7 +4,7 @@
 // where its block outlives the next step's).
 //
 //   MadePlan made = MakePlan(lanes, step_begins, {});
-//   made.plan.lanes[0].arena_bytes
+//   made.plan.lanes[0].segment_bytes
 #ifndef ASHLAR_ANALYZER_ANALYSES_PLAN_MAKE_PLAN_H_
 #define ASHLAR_ANALYZER_ANALYSES_PLAN_MAKE_PLAN_H_
 
@@ -61,7 +61,7 @@ struct PlannedLane {
   std::uint64_t prologue = 0;  // planned requests before the first step
   std::uint64_t step_kinds = 0;
   std::uint64_t lower_bound = 0;  // the most that they use at one time
-  std::uint64_t arena_bytes = 0;
+  std::uint64_t segment_bytes = 0;
 };
 
 struct MadePlan {

@@ -19,7 +19,7 @@
 #include "analyzer/formats/input_file.h"
 #include "analyzer/formats/json/json_events.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 struct DeviceKey {
@@ -221,4 +221,4 @@ absl::StatusOr<trace::RequestTrace> ReadChromeTrace(absl::string_view bytes, con
                                                  "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"));
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

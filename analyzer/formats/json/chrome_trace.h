@@ -17,7 +17,7 @@
 #include "allocator/trace/request.h"
 #include "analyzer/formats/read_limits.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // By the beginning: a JSON object with "traceEvents", or an array of such events.
 bool IsChromeTrace(absl::string_view bytes);
@@ -25,6 +25,6 @@ bool IsChromeTrace(absl::string_view bytes);
 // InvalidArgument: no JSON (with the byte), or no memory events of a device in it.
 absl::StatusOr<trace::RequestTrace> ReadChromeTrace(absl::string_view bytes, const ReadLimits& limits = {});
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_JSON_CHROME_TRACE_H_

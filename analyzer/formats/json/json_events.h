@@ -18,7 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 using JsonScalar = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, absl::string_view>;
 
@@ -58,6 +58,6 @@ inline absl::Status ParseJson(absl::string_view what, absl::string_view bytes, J
                                                  ": it was cut or damaged, fetch it again"));
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_JSON_JSON_EVENTS_H_

@@ -11,7 +11,7 @@
 #include "analyzer/formats/pickle/pickle_writer.h"
 #include "analyzer/formats/torch/torch_snapshot.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 // Into a file of its own where it is long (SpooledBytes).
@@ -82,4 +82,4 @@ absl::StatusOr<trace::Snapshot> ReadJsonSnapshot(absl::string_view bytes, const 
   return ReadTorchSnapshot(written.view(), limits);
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -8,7 +8,7 @@
 #include "allocator/trace/snapshot.h"
 #include "analyzer/formats/read_limits.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // By the beginning: an object with "segments" or "device_traces" first, or a list of segments.
 bool IsJsonSnapshot(absl::string_view bytes);
@@ -16,6 +16,6 @@ bool IsJsonSnapshot(absl::string_view bytes);
 // InvalidArgument: no JSON (with the byte), or no snapshot. Thread-safe.
 absl::StatusOr<trace::Snapshot> ReadJsonSnapshot(absl::string_view bytes, const ReadLimits& limits = {});
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_JSON_JSON_SNAPSHOT_H_

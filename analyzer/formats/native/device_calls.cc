@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 // Whether [offset, end) has a part in common with one of the parts.
@@ -198,4 +198,4 @@ void DescribeDeviceCalls(absl::string_view origin, trace::Snapshot& out) {
   out.notes.clear();
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -20,7 +20,7 @@
 #include "allocator/trace/snapshot.h"
 #include "allocator/trace/trace_tail.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 struct DeviceCall {
   std::int64_t time_us = trace::kNoTime;
@@ -103,6 +103,6 @@ class DeviceCalls {
 // `origin`: where the calls come from, in words; empty: a native program that was recorded here.
 void DescribeDeviceCalls(absl::string_view origin, trace::Snapshot& out);
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_NATIVE_DEVICE_CALLS_H_

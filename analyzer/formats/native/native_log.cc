@@ -21,7 +21,7 @@
 #include "analyzer/formats/native/device_calls.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 // Fields: n a number, w a word, r all that is left (perhaps nothing).
@@ -301,4 +301,4 @@ absl::StatusOr<trace::Snapshot> ReadNativeLog(absl::string_view bytes, const Rea
   return Reader(limits).Run(bytes.substr(std::min(end + 1, bytes.size())));
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

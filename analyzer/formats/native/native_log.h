@@ -16,7 +16,7 @@
 #include "analyzer/formats/mapped_file.h"
 #include "analyzer/formats/read_limits.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // The rows of a log that libashlar_record.so wrote (docs/guide/record.md): one a line, fields separated by a space.
 // Which fields a row has hangs on its first letter.
@@ -82,6 +82,6 @@ bool IsNativeLog(absl::string_view bytes);
 // InvalidArgument, in one line: no such log, or of a version that this one does not know.
 absl::StatusOr<trace::Snapshot> ReadNativeLog(absl::string_view bytes, const ReadLimits& limits = {});
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_NATIVE_NATIVE_LOG_H_

@@ -13,7 +13,7 @@
 #include "analyzer/formats/sqlite_library.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 constexpr char kEventsTable[] = "CUDA_GPU_MEMORY_USAGE_EVENTS";
@@ -226,4 +226,4 @@ absl::StatusOr<trace::Snapshot> ReadNsysDatabase(absl::string_view bytes, const 
   return NsysReader(database, limits).Run();
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -11,7 +11,7 @@
 #include "allocator/trace/snapshot.h"
 #include "analyzer/formats/read_limits.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // Any database of SQLite 3.
 bool IsSqlite(absl::string_view bytes);
@@ -19,6 +19,6 @@ bool IsSqlite(absl::string_view bytes);
 // InvalidArgument: another database, or an export without memory events; Unavailable: SQLite is not here. Thread-safe.
 absl::StatusOr<trace::Snapshot> ReadNsysDatabase(absl::string_view bytes, const ReadLimits& limits = {});
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_NATIVE_NSYS_DATABASE_H_

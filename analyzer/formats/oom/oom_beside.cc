@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/formats/oom/oom_parser.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 namespace {
 
 constexpr std::size_t kMostTableBytes = 12'000;  // squeezed
@@ -88,4 +88,4 @@ const std::vector<Anchor>& BesideAnchors() {
   return anchors;
 }
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom

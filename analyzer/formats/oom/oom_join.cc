@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/formats/oom/oom_parser.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 namespace {
 
 // A failed step logs its warnings right before it raises; a warning farther away tells of another moment.
@@ -343,4 +343,4 @@ class Joiner {
 
 std::vector<OomMessage> JoinFindings(std::vector<Finding> findings) { return Joiner().Join(std::move(findings)); }
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom

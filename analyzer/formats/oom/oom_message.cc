@@ -15,7 +15,7 @@
 #include "analyzer/formats/oom/oom_pattern.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using oom::Anchor;
@@ -209,4 +209,4 @@ std::vector<OomMessage> FindOomMessages(absl::string_view text) {
 
 bool LooksLikeOomMessage(absl::string_view text) { return !FindOomMessages(text).empty(); }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -26,7 +26,7 @@
 #include "allocator/trace/snapshot.h"
 #include "allocator/trace/stack_table.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // The Python traceback that a log prints right before an out-of-memory message.
 //
@@ -116,6 +116,6 @@ std::vector<OomMessage> FindOomMessages(absl::string_view text);
 // Whether FindOomMessages would find any.
 bool LooksLikeOomMessage(absl::string_view text);
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_OOM_OOM_MESSAGE_H_

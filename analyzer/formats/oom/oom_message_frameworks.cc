@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/formats/oom/oom_parser.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 namespace {
 
 bool TakeDetailAfter(Cursor& cursor, absl::string_view words, std::size_t reach, OomMessage& message,
@@ -376,4 +376,4 @@ const std::vector<Anchor>& FrameworkAnchors() {
   return anchors;
 }
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom

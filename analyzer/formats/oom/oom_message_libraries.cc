@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/formats/oom/oom_parser.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 namespace {
 
 // "memory allocation failed with OOM on device 0 while trying to allocate 134217728 bytes (free: 51380224, total:
@@ -160,4 +160,4 @@ const std::vector<Anchor>& LibraryAnchors() {
   return anchors;
 }
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom

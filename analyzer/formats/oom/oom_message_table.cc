@@ -4,7 +4,7 @@
 
 #include "analyzer/formats/oom/oom_pattern.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 namespace {
 
 constexpr FindingKind kFailure = FindingKind::kFailure, kWords = FindingKind::kWords, kWeak = FindingKind::kWeak,
@@ -251,4 +251,4 @@ const std::vector<Pattern>& Patterns() {
   return patterns;
 }
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom

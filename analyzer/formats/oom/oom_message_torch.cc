@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/formats/oom/oom_parser.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 namespace {
 
 // "live 13.09 GiB, rounding 72.00 MiB": what the program holds, in blocks.
@@ -436,4 +436,4 @@ const std::vector<Anchor>& TorchAnchors() {
   return anchors;
 }
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 namespace {
 
 constexpr std::size_t kMostPrefixBytes = 100;
@@ -362,4 +362,4 @@ bool TakeFigureAfter(Cursor& cursor, absl::string_view words, std::size_t reach,
   return true;
 }
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom

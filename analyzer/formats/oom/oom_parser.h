@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "analyzer/formats/oom/oom_message.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 
 // Takes away what loggers and launchers put before every line, so that a message they broke over lines reads in one
 // piece:
@@ -149,6 +149,6 @@ const std::vector<Anchor>& BesideAnchors();
 // it, and what several parts of one program say of it. `findings` are in the text's order.
 std::vector<OomMessage> JoinFindings(std::vector<Finding> findings);
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom
 
 #endif  // ASHLAR_ANALYZER_FORMATS_OOM_OOM_PARSER_H_

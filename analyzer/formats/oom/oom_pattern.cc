@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 namespace {
 
 constexpr std::size_t kMostTextBytes = 200;  // of a {$name}
@@ -144,4 +144,4 @@ std::optional<Finding> Pattern::Match(const SqueezedText& text, std::size_t at) 
   return finding;
 }
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom

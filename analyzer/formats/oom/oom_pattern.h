@@ -24,7 +24,7 @@
 #include "absl/strings/string_view.h"
 #include "analyzer/formats/oom/oom_parser.h"
 
-namespace ashlar::readers::oom {
+namespace ashlar::formats::oom {
 
 struct Row {
   absl::string_view family;
@@ -63,6 +63,6 @@ class Pattern {
 // Every row of the table, in order of preference.
 const std::vector<Pattern>& Patterns();
 
-}  // namespace ashlar::readers::oom
+}  // namespace ashlar::formats::oom
 
 #endif  // ASHLAR_ANALYZER_FORMATS_OOM_OOM_PATTERN_H_

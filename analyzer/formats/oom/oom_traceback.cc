@@ -17,7 +17,7 @@
 #include "analyzer/formats/oom/oom_parser.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 constexpr absl::string_view kHead = "Traceback (most recent call last)";
@@ -395,4 +395,4 @@ std::vector<TracebackLine> TracebackBefore(absl::string_view text, std::size_t m
   return out;
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -16,7 +16,7 @@
 #include "analyzer/formats/pickle/pickle_memo.h"
 #include "analyzer/formats/pickle/pickle_opcodes.h"
 
-namespace ashlar::readers::pickle {
+namespace ashlar::formats::pickle {
 namespace {
 
 // The stack machine. A step that fails records why in status_ and returns false. Stack entries below the newest
@@ -442,4 +442,4 @@ absl::Status ReadStreamed(absl::string_view bytes, const Limits& limits, absl::s
   return machine.Run();
 }
 
-}  // namespace ashlar::readers::pickle
+}  // namespace ashlar::formats::pickle

@@ -21,7 +21,7 @@
 #include "analyzer/formats/pickle/pickle_memo.h"
 #include "analyzer/formats/pickle/pickle_opcodes.h"
 
-namespace ashlar::readers::pickle {
+namespace ashlar::formats::pickle {
 
 // An item of a streamed list as the opcodes that it is written with, for a sink that reads it without the machine
 //: a cursor, and what the item puts into the memo. Whatever a pickler does not usually write is left
@@ -201,6 +201,6 @@ class ItemSink {
 absl::Status ReadStreamed(absl::string_view bytes, const Limits& limits, absl::string_view key, ItemSink& sink,
                           Document& document);
 
-}  // namespace ashlar::readers::pickle
+}  // namespace ashlar::formats::pickle
 
 #endif  // ASHLAR_ANALYZER_FORMATS_PICKLE_PICKLE_H_

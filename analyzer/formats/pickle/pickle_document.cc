@@ -2,7 +2,7 @@
 
 #include <bit>
 
-namespace ashlar::readers::pickle {
+namespace ashlar::formats::pickle {
 
 absl::string_view KindName(Kind kind) {
   switch (kind) {
@@ -87,4 +87,4 @@ void Document::Finish(const Value& root, std::uint64_t trailing_bytes) {
   trailing_bytes_ = trailing_bytes;
 }
 
-}  // namespace ashlar::readers::pickle
+}  // namespace ashlar::formats::pickle

@@ -16,7 +16,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace ashlar::readers::pickle {
+namespace ashlar::formats::pickle {
 
 enum class Kind : std::uint8_t {
   kNone,
@@ -158,6 +158,6 @@ class Document {
   mutable bool has_missed_items_ = false;  // stays false where nothing was streamed: the document is then immutable
 };
 
-}  // namespace ashlar::readers::pickle
+}  // namespace ashlar::formats::pickle
 
 #endif  // ASHLAR_ANALYZER_FORMATS_PICKLE_PICKLE_DOCUMENT_H_

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ashlar::readers::pickle {
+namespace ashlar::formats::pickle {
 namespace {
 
 constexpr std::uint32_t kMostMisses = 3;  // then one item of four is tried
@@ -206,4 +206,4 @@ void Handout::Remember(std::uint64_t index, const Value& value, std::uint64_t kn
   memo_.Set(index, slot->second);
 }
 
-}  // namespace ashlar::readers::pickle
+}  // namespace ashlar::formats::pickle

@@ -14,7 +14,7 @@
 #include "analyzer/formats/pickle/pickle_document.h"
 #include "analyzer/formats/pickle/pickle_memo.h"
 
-namespace ashlar::readers::pickle {
+namespace ashlar::formats::pickle {
 
 // The machine's stack: `marks` are the floors outside the newest mark, `floor` is where the newest stands.
 struct MachineStack {
@@ -99,6 +99,6 @@ class Handout {
   absl::flat_hash_map<std::uint64_t, Memo::Slot> known_slots_;  // of what is known of a container
 };
 
-}  // namespace ashlar::readers::pickle
+}  // namespace ashlar::formats::pickle
 
 #endif  // ASHLAR_ANALYZER_FORMATS_PICKLE_PICKLE_HANDOUT_H_

@@ -13,7 +13,7 @@
 
 #include "analyzer/formats/pickle/pickle_document.h"
 
-namespace ashlar::readers::pickle {
+namespace ashlar::formats::pickle {
 
 class Memo {
  public:
@@ -84,6 +84,6 @@ class Memo {
   std::uint64_t overwritten_ = 0;
 };
 
-}  // namespace ashlar::readers::pickle
+}  // namespace ashlar::formats::pickle
 
 #endif  // ASHLAR_ANALYZER_FORMATS_PICKLE_PICKLE_MEMO_H_

@@ -1,6 +1,6 @@
 #include "analyzer/formats/pickle/pickle_opcodes.h"
 
-namespace ashlar::readers::pickle {
+namespace ashlar::formats::pickle {
 
 absl::string_view CodeRunningOpcodeName(std::uint8_t opcode) {
   switch (opcode) {
@@ -60,4 +60,4 @@ absl::string_view UnsupportedOpcodeName(std::uint8_t opcode) {
   }
 }
 
-}  // namespace ashlar::readers::pickle
+}  // namespace ashlar::formats::pickle

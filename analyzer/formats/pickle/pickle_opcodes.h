@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace ashlar::readers::pickle {
+namespace ashlar::formats::pickle {
 
 enum Opcode : std::uint8_t {
   kMark = '(',
@@ -65,6 +65,6 @@ absl::string_view CodeRunningOpcodeName(std::uint8_t opcode);
 // for all others.
 absl::string_view UnsupportedOpcodeName(std::uint8_t opcode);
 
-}  // namespace ashlar::readers::pickle
+}  // namespace ashlar::formats::pickle
 
 #endif  // ASHLAR_ANALYZER_FORMATS_PICKLE_PICKLE_OPCODES_H_

@@ -7,7 +7,7 @@
 #include "analyzer/formats/pickle/pickle_opcodes.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers::pickle {
+namespace ashlar::formats::pickle {
 namespace {
 constexpr std::size_t kPieceBytes = 1 << 16;
 }
@@ -124,4 +124,4 @@ void PickleWriter::LittleEndian(std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) Byte(value >> (8 * i) & 0xff);
 }
 
-}  // namespace ashlar::readers::pickle
+}  // namespace ashlar::formats::pickle

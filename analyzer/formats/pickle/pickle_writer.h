@@ -21,7 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "allocator/base/byte_sink.h"
 
-namespace ashlar::readers::pickle {
+namespace ashlar::formats::pickle {
 
 // An object already written, to be referred to.
 using MemoIndex = std::uint32_t;
@@ -62,6 +62,6 @@ class PickleWriter {
   MemoIndex memo_count_ = 0;
 };
 
-}  // namespace ashlar::readers::pickle
+}  // namespace ashlar::formats::pickle
 
 #endif  // ASHLAR_ANALYZER_FORMATS_PICKLE_PICKLE_WRITER_H_

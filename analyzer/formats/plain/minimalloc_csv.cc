@@ -15,7 +15,7 @@
 #include "analyzer/formats/decimal.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 constexpr std::uint64_t kMaxTotal = std::uint64_t{1} << 62;
@@ -156,4 +156,4 @@ bool IsMinimallocCsv(absl::string_view text) {
          }) >= 3;
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

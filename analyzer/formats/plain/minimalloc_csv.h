@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "allocator/trace/request.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 struct PackingProblem {
   std::vector<std::string> ids = {};
@@ -32,6 +32,6 @@ std::string WriteMinimallocCsv(const PackingProblem& problem);
 // Whether the first line is such a header.
 bool IsMinimallocCsv(absl::string_view text);
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_PLAIN_MINIMALLOC_CSV_H_

@@ -17,7 +17,7 @@
 #include "analyzer/formats/decimal.h"
 #include "analyzer/formats/mapped_file.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using trace::Op;
@@ -281,4 +281,4 @@ PlainTraceLosses WritePlainTrace(const trace::RequestTrace& requests, ByteSink& 
   return lost;
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -22,7 +22,7 @@
 #include "allocator/trace/request.h"
 #include "analyzer/formats/read_limits.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // Errors (InvalidArgument) say line:column, what is wrong and the mend.
 absl::StatusOr<trace::RequestTrace> ParsePlainTrace(absl::string_view text, const ReadLimits& limits = {});
@@ -37,6 +37,6 @@ struct PlainTraceLosses {
 
 PlainTraceLosses WritePlainTrace(const trace::RequestTrace& requests, ByteSink& out);
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_PLAIN_PLAIN_TRACE_H_

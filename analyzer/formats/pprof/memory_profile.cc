@@ -17,7 +17,7 @@
 #include "analyzer/formats/native/device_calls.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 // The fields of a protobuf message, one after another: https://protobuf.dev/programming-guides/encoding
@@ -330,4 +330,4 @@ absl::StatusOr<trace::Snapshot> ReadMemoryProfile(absl::string_view bytes, const
   return ProfileReader(*std::move(profile)).Run();
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -18,7 +18,7 @@
 #include "allocator/trace/snapshot.h"
 #include "analyzer/formats/read_limits.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // Whether all of it is such a message.
 bool IsPprof(absl::string_view bytes);
@@ -27,6 +27,6 @@ bool IsPprof(absl::string_view bytes);
 // buffers.
 absl::StatusOr<trace::Snapshot> ReadMemoryProfile(absl::string_view bytes, const ReadLimits& limits = {});
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_PPROF_MEMORY_PROFILE_H_

@@ -23,7 +23,7 @@
 #include "analyzer/formats/mapped_file.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 enum RmmColumn : std::uint8_t { kThreadId, kTimeOfDay, kActionName, kPointer, kBytesAsked, kStreamHandle, kRmmColumns };
@@ -262,4 +262,4 @@ void RmmLogWriter::Write(const RmmCall& call) {
                               StreamText(Handle(call.stream))));
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

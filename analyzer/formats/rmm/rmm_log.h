@@ -26,7 +26,7 @@
 #include "allocator/trace/request.h"
 #include "analyzer/formats/read_limits.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // Whether the first line is such a header.
 bool IsRmmLog(absl::string_view text);
@@ -65,6 +65,6 @@ class RmmLogWriter {
   ByteSink& out_;
 };
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_RMM_RMM_LOG_H_

@@ -16,7 +16,7 @@
 #include "analyzer/formats/torch/torch_stream.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using pickle::Kind;
@@ -545,4 +545,4 @@ absl::Status ReadAnnotations(const Value& annotations, TorchContext* context) {
   return absl::OkStatus();
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

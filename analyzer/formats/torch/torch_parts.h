@@ -11,7 +11,7 @@
 #include "analyzer/formats/torch/torch_record.h"
 #include "analyzer/formats/torch/torch_stacks.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // Above this a device number is damage, not a machine.
 inline constexpr std::uint64_t kMaxDevice = 4095;
@@ -73,6 +73,6 @@ absl::Status ReadAnnotations(const pickle::Value& annotations, TorchContext* con
 // Segments in order of device and address must not overlap. Sorts them.
 absl::Status SortSegments(TorchContext* context);
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_TORCH_TORCH_PARTS_H_

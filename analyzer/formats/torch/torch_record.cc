@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 // In the order of Field.
@@ -264,4 +264,4 @@ absl::Status Record::GetPool(Field field, PoolId* out) const {
   return absl::OkStatus();
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -17,7 +17,7 @@
 #include "allocator/trace/snapshot.h"
 #include "analyzer/formats/pickle/pickle_document.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // The dictionary keys of a PyTorch snapshot as small integers. A file has each key text once or a few times (the
 // pickler memoises them), so a key's text is compared once and later found by its index.
@@ -172,6 +172,6 @@ class Record {
 // "expected a list, found a number (byte 12)".
 absl::Status ExpectKind(const pickle::Value& value, pickle::Kind kind);
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_TORCH_TORCH_RECORD_H_

@@ -21,7 +21,7 @@
 #include "analyzer/formats/torch/torch_stream.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 absl::Status TorchContext::Visit(const pickle::Value& list) {
   const std::uint64_t count = document.Size(list);
@@ -439,4 +439,4 @@ std::string WriteTorchSnapshot(const trace::Snapshot& snapshot) {
   return out;
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -23,7 +23,7 @@
 #include "allocator/trace/snapshot.h"
 #include "analyzer/formats/read_limits.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // Takes little more memory than the snapshot: entries become events as they are read, and `pickle` may be a mapped file
 // of any length (mapped_file.h).
@@ -48,6 +48,6 @@ std::string WriteTorchSnapshot(const trace::Snapshot& snapshot);
 // The same in pieces: a large snapshot is never whole in memory a second time.
 void WriteTorchSnapshot(const trace::Snapshot& snapshot, ByteSink& out);
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_TORCH_TORCH_SNAPSHOT_H_

@@ -7,7 +7,7 @@
 #include "analyzer/formats/torch/torch_record.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using pickle::Kind;
@@ -122,4 +122,4 @@ std::string StackReader::TextOf(absl::string_view text) {
   return ToUtf8(text);
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -12,7 +12,7 @@
 #include "analyzer/formats/pickle/pickle_document.h"
 #include "analyzer/formats/torch/torch_record.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 class StackReader {
  public:
@@ -65,6 +65,6 @@ class StackReader {
   std::vector<trace::StackId> renumbered_;  // of the earlier stacks; kNoStack: not yet
 };
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_TORCH_TORCH_STACKS_H_

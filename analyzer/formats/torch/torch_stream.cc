@@ -9,7 +9,7 @@
 #include "analyzer/formats/torch/torch_record.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using pickle::DirectItem;
@@ -295,4 +295,4 @@ trace::EventList TraceStream::TakeNext(const pickle::Value& list, std::size_t de
   return trace::EventList(std::move(events));
 }
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

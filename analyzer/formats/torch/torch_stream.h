@@ -20,7 +20,7 @@
 #include "analyzer/formats/read_limits.h"
 #include "analyzer/formats/torch/torch_parts.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 // Which stack a list of frames is, by the bytes that it is written with: PyTorch makes a new list at every allocation,
 // so that a file has the same hundred references to frames, in the same bytes, as often as a line of the program
@@ -177,6 +177,6 @@ class TraceStream final : public pickle::ItemSink {
   std::uint64_t decoded_ = 0;
 };
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_ANALYZER_FORMATS_TORCH_TORCH_STREAM_H_

@@ -3,7 +3,7 @@
 //
 //   PictureMaker maker(*options.picture, timeline, &snapshot.stacks, snapshot.labels);
 //   maker.SetOrigins(RequestOrigins::OfProgram(...));
-//   remedies::RunWhatIfs(requests, settings, progress, next, maker.watch());
+//   whatif::RunWhatIfs(requests, settings, progress, next, maker.watch());
 //   maker.Finish(explanation);   // sets explanation.picture
 //
 // Not thread-safe, but for watch().
@@ -38,7 +38,7 @@ class PictureMaker {
   void SetOrigins(RequestOrigins origins) { origins_ = std::move(origins); }
   // The place of each event of the observed run; without it an event stands at its own number.
   void SetPlaces(std::vector<std::int64_t> places) { places_ = std::move(places); }
-  remedies::WhatIfWatch* watch() { return &what_ifs_; }
+  whatif::WhatIfWatch* watch() { return &what_ifs_; }
   // Pinned memory of the host, drawn as a run of its own where its events and segments agree.
   void AddHost(const trace::Snapshot& snapshot);
 

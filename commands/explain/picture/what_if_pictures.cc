@@ -36,9 +36,7 @@ replay::OpSink* WhatIfPictures::Begin(std::size_t row) {
   return &(replays_[row] = std::move(replay))->sink;
 }
 
-std::size_t WhatIfPictures::MostAtOnce() const {
-  return events_ < kManyEvents ? remedies::WhatIfWatch::MostAtOnce() : 1;
-}
+std::size_t WhatIfPictures::MostAtOnce() const { return events_ < kManyEvents ? whatif::WhatIfWatch::MostAtOnce() : 1; }
 
 std::unique_ptr<WhatIfPictures::Replay> WhatIfPictures::Take(std::size_t row) {
   const std::lock_guard lock(mutex_);
@@ -47,7 +45,7 @@ std::unique_ptr<WhatIfPictures::Replay> WhatIfPictures::Take(std::size_t row) {
   return out;
 }
 
-absl::Status WhatIfPictures::End(std::size_t index, const remedies::WhatIfRow& row) {
+absl::Status WhatIfPictures::End(std::size_t index, const whatif::WhatIfRow& row) {
   const std::unique_ptr<Replay> replay = Take(index);
   const absl::StatusOr<timeline::Timeline> timeline = replay->sink.Finish();
   if (!timeline.ok()) return timeline.status();

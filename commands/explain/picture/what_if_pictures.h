@@ -2,7 +2,7 @@
 // stand in the record.
 //
 //   WhatIfPictures pictures(limits, origins, texts);
-//   remedies::RunWhatIfs(requests, settings, progress, next, &pictures);
+//   whatif::RunWhatIfs(requests, settings, progress, next, &pictures);
 //   for (auto& [row, run] : pictures.runs()) ...
 //
 // Begin and End may be called for several rows at once.
@@ -23,7 +23,7 @@
 
 namespace ashlar::answers {
 
-class WhatIfPictures final : public remedies::WhatIfWatch {
+class WhatIfPictures final : public whatif::WhatIfWatch {
  public:
   // All must outlive it. `events` are those of the observed run: a replay has about as many.
   WhatIfPictures(const PictureLimits& limits, const RequestOrigins& origins, const BlockTexts& texts,
@@ -32,7 +32,7 @@ class WhatIfPictures final : public remedies::WhatIfWatch {
 
   std::size_t MostAtOnce() const override;
   replay::OpSink* Begin(std::size_t row) override;
-  absl::Status End(std::size_t index, const remedies::WhatIfRow& row) override;
+  absl::Status End(std::size_t index, const whatif::WhatIfRow& row) override;
 
   // By row; valid when all have ended.
   std::map<std::size_t, RunPicture>& runs() { return runs_; }

@@ -170,7 +170,7 @@ Error CloseImport(Process& process, void* pointer) {
 }
 
 Error GetMemoryInfo(Process& process, std::size_t* free_bytes, std::size_t* total_bytes) {
-  DeviceBooks& device = *process.devices[CurrentDevice()];
+  DeviceModel& device = *process.devices[CurrentDevice()];
   if (const Error error = UseDevice(process, CurrentDevice()); error != Error::kNone) return error;
   if (free_bytes != nullptr) *free_bytes = device.FreeBytes();
   if (total_bytes != nullptr) *total_bytes = device.total_bytes();
@@ -287,7 +287,7 @@ Error MakePool(Process& process, const abi::PoolProps& props, void** pool) {
   if (pool == nullptr || props.location.type != kDevice) return Error::kInvalidValue;
   if (props.location.id < 0 || props.location.id >= process.settings.devices) return Error::kInvalidDevice;
   const std::uint64_t id = process.pools.rbegin()->first + 1;
-  DeviceBooks& device = *process.devices[props.location.id];
+  DeviceModel& device = *process.devices[props.location.id];
   process.pools.emplace(id, std::make_unique<Pool>(device, props.location.id, id, props.max_size));
   *pool = PoolHandle(id);
   return Error::kNone;

@@ -27,7 +27,7 @@ struct Given {
 };
 
 // All of it under g_mutex. A list may hold work that is over: it is dropped at the next look.
-struct Books {
+struct Work {
   std::map<std::uintptr_t, WorkList> streams;  // what a stream was given, and waits for
   std::map<std::uintptr_t, WorkList> events;   // what an event was recorded behind
   std::vector<Writing> writings;
@@ -35,9 +35,9 @@ struct Books {
 };
 
 std::mutex g_mutex;
-Books& TheBooks() {
-  static auto* books = new Books;  // outlives every thread
-  return *books;
+Work& TheWork() {
+  static auto* all_work = new Work;  // outlives every thread
+  return *all_work;
 }
 
 // The default stream is each device's own (0, and 1 by its name cudaStreamLegacy); so is 2, cudaStreamPerThread.
@@ -54,11 +54,11 @@ bool IsOver(const std::shared_ptr<StreamWork>& work) {
 
 void Prune(WorkList& list) { std::erase_if(list, IsOver); }
 
-void PruneAll(Books& books) {
-  std::erase_if(books.given, [](const Given& one) { return IsOver(one.work); });
-  std::erase_if(books.writings, [](const Writing& one) { return !one.work->under_way(); });
-  if (!books.given.empty()) return;
-  books = {};
+void PruneAll(Work& all_work) {
+  std::erase_if(all_work.given, [](const Given& one) { return IsOver(one.work); });
+  std::erase_if(all_work.writings, [](const Writing& one) { return !one.work->under_way(); });
+  if (!all_work.given.empty()) return;
+  all_work = {};
   stream_work_internal::g_any.store(false, std::memory_order_relaxed);
 }
 
@@ -70,7 +70,7 @@ bool SettleAll(const WorkList& list) {
     if (!IsOver(work)) good = false;
   }
   const std::lock_guard lock(g_mutex);
-  PruneAll(TheBooks());
+  PruneAll(TheWork());
   return good;
 }
 
@@ -94,19 +94,20 @@ WorkList Copy(std::map<std::uintptr_t, WorkList>& lists, std::uintptr_t key) {
 void AddStreamWork(int device, void* stream, std::shared_ptr<StreamWork> work, const std::vector<ByteRange>& writes) {
   const std::lock_guard lock(g_mutex);
   static const int kHooked = pthread_atfork(nullptr, nullptr, [] {
-    // The child has one thread. The parent's books may be half written: they are left as they are and not looked at.
+    // The child has one thread. The parent's accounting may be half written: they are left as they are and not looked
+    // at.
     stream_work_internal::g_any.store(false, std::memory_order_relaxed);
   });
   static_cast<void>(kHooked);
-  Books& books = TheBooks();
-  PruneAll(books);
-  WorkList& list = books.streams[Key(device, stream)];
+  Work& all_work = TheWork();
+  PruneAll(all_work);
+  WorkList& list = all_work.streams[Key(device, stream)];
   Prune(list);
   list.push_back(work);
   for (const ByteRange& range : writes) {
-    if (range.bytes != 0) books.writings.push_back({range, work});
+    if (range.bytes != 0) all_work.writings.push_back({range, work});
   }
-  books.given.push_back({device, std::move(work)});
+  all_work.given.push_back({device, std::move(work)});
   stream_work_internal::g_any.store(true, std::memory_order_relaxed);
 }
 
@@ -116,51 +117,51 @@ bool SettleRange(std::uint64_t address, std::uint64_t bytes) {
   WorkList list;
   {
     const std::lock_guard lock(g_mutex);
-    for (const auto& [range, work] : TheBooks().writings) {
+    for (const auto& [range, work] : TheWork().writings) {
       if (range.address < address + bytes && address < range.address + range.bytes) list.push_back(work);
     }
   }
   return list.empty() || SettleAll(list);
 }
 
-bool SettleStream(int device, void* stream) { return SettleAll(Copy(TheBooks().streams, Key(device, stream))); }
+bool SettleStream(int device, void* stream) { return SettleAll(Copy(TheWork().streams, Key(device, stream))); }
 
 bool SettleDevice(int device) {
   WorkList list;
   {
     const std::lock_guard lock(g_mutex);
-    for (const Given& one : TheBooks().given) {
+    for (const Given& one : TheWork().given) {
       if (one.device == device) list.push_back(one.work);
     }
   }
   return SettleAll(list);
 }
 
-bool SettleEvent(void* event) { return SettleAll(Copy(TheBooks().events, reinterpret_cast<std::uintptr_t>(event))); }
+bool SettleEvent(void* event) { return SettleAll(Copy(TheWork().events, reinterpret_cast<std::uintptr_t>(event))); }
 
-bool StreamIsDone(int device, void* stream) { return AllDone(Copy(TheBooks().streams, Key(device, stream))); }
+bool StreamIsDone(int device, void* stream) { return AllDone(Copy(TheWork().streams, Key(device, stream))); }
 
-bool EventIsDone(void* event) { return AllDone(Copy(TheBooks().events, reinterpret_cast<std::uintptr_t>(event))); }
+bool EventIsDone(void* event) { return AllDone(Copy(TheWork().events, reinterpret_cast<std::uintptr_t>(event))); }
 
 void EventRecorded(void* event, int device, void* stream) {
   const std::lock_guard lock(g_mutex);
-  Books& books = TheBooks();
-  const auto found = books.streams.find(Key(device, stream));
-  if (found != books.streams.end()) Prune(found->second);
-  if (found == books.streams.end() || found->second.empty()) {
-    books.events.erase(reinterpret_cast<std::uintptr_t>(event));
+  Work& all_work = TheWork();
+  const auto found = all_work.streams.find(Key(device, stream));
+  if (found != all_work.streams.end()) Prune(found->second);
+  if (found == all_work.streams.end() || found->second.empty()) {
+    all_work.events.erase(reinterpret_cast<std::uintptr_t>(event));
   } else {
-    books.events[reinterpret_cast<std::uintptr_t>(event)] = found->second;
+    all_work.events[reinterpret_cast<std::uintptr_t>(event)] = found->second;
   }
 }
 
 void StreamWaits(int device, void* stream, void* event) {
   const std::lock_guard lock(g_mutex);
-  Books& books = TheBooks();
-  const auto found = books.events.find(reinterpret_cast<std::uintptr_t>(event));
-  if (found == books.events.end()) return;
+  Work& all_work = TheWork();
+  const auto found = all_work.events.find(reinterpret_cast<std::uintptr_t>(event));
+  if (found == all_work.events.end()) return;
   Prune(found->second);
-  WorkList& list = books.streams[Key(device, stream)];
+  WorkList& list = all_work.streams[Key(device, stream)];
   for (const auto& work : found->second) {
     if (std::find(list.begin(), list.end(), work) == list.end()) list.push_back(work);
   }
@@ -168,8 +169,8 @@ void StreamWaits(int device, void* stream, void* event) {
 
 void Forget(void* event_or_stream) {
   const std::lock_guard lock(g_mutex);
-  TheBooks().events.erase(reinterpret_cast<std::uintptr_t>(event_or_stream));
-  TheBooks().streams.erase(reinterpret_cast<std::uintptr_t>(event_or_stream));
+  TheWork().events.erase(reinterpret_cast<std::uintptr_t>(event_or_stream));
+  TheWork().streams.erase(reinterpret_cast<std::uintptr_t>(event_or_stream));
 }
 
 }  // namespace stream_work_internal

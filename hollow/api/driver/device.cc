@@ -165,7 +165,7 @@ ASHLAR_SURFACE int cuLogsDumpToMemory(unsigned*, char* buffer, std::size_t* size
 // CUDA's driver: contexts. Source of the signatures: cuda.h of CUDA 11.8, 12.4 and 13.0.
 //
 // Each device has a primary context, which is charged at its first use. Contexts that a program makes besides are
-// handles of their own over the same books: what a second context of a device would take is not charged.
+// handles of their own over the same accounting: what a second context of a device would take is not charged.
 
 namespace ashlar::hollow {
 namespace {

@@ -35,15 +35,15 @@ void Put(void* to, const std::byte* bytes, std::uint64_t size) {
 
 std::uint64_t NcclCall::PartBytes() const { return count * NcclSizeOf(type); }
 
-std::uint64_t NcclCall::GivesBytes(const Seat& seat) const {
+std::uint64_t NcclCall::GivesBytes(const RankSlot& slot) const {
   switch (kind) {
     case Kind::kReduceScatter:
     case Kind::kAllToAll:
-      return PartBytes() * seat.ranks;
+      return PartBytes() * slot.ranks;
     case Kind::kBroadcast:
-      return seat.rank == peer ? PartBytes() : 0;
+      return slot.rank == peer ? PartBytes() : 0;
     case Kind::kScatter:
-      return seat.rank == peer ? PartBytes() * seat.ranks : 0;
+      return slot.rank == peer ? PartBytes() * slot.ranks : 0;
     case Kind::kReceive:
     case Kind::kSplit:
       return 0;
@@ -52,9 +52,9 @@ std::uint64_t NcclCall::GivesBytes(const Seat& seat) const {
   }
 }
 
-std::vector<ByteRange> NcclCall::Writes(const Seat& seat) const {
+std::vector<ByteRange> NcclCall::Writes(const RankSlot& slot) const {
   const std::uint64_t to = AddressOf(receive);
-  const bool is_root = seat.rank == peer;
+  const bool is_root = slot.rank == peer;
   switch (kind) {
     case Kind::kReduce:
       return is_root ? std::vector<ByteRange>{{to, PartBytes()}} : std::vector<ByteRange>{};
@@ -63,9 +63,9 @@ std::vector<ByteRange> NcclCall::Writes(const Seat& seat) const {
       return {{to, PartBytes()}};
     case Kind::kAllGather:
     case Kind::kAllToAll:
-      return {{to, PartBytes() * seat.ranks}};
+      return {{to, PartBytes() * slot.ranks}};
     case Kind::kGather:
-      return is_root ? std::vector<ByteRange>{{to, PartBytes() * seat.ranks}} : std::vector<ByteRange>{};
+      return is_root ? std::vector<ByteRange>{{to, PartBytes() * slot.ranks}} : std::vector<ByteRange>{};
     case Kind::kSplit:
     case Kind::kSend:
       return {};
@@ -94,13 +94,13 @@ Note NcclCall::Describe() const {
   return note;
 }
 
-std::vector<std::byte> NcclCall::Take(const Seat& seat) const {
+std::vector<std::byte> NcclCall::Take(const RankSlot& slot) const {
   if (kind == Kind::kSplit) {
     const auto* bytes = reinterpret_cast<const std::byte*>(data.data());
     return {bytes, bytes + data.size()};
   }
-  const std::uint64_t size = GivesBytes(seat);
-  if (size == 0 || !IsSmall(seat.ranks)) return {};
+  const std::uint64_t size = GivesBytes(slot);
+  if (size == 0 || !IsSmall(slot.ranks)) return {};
   SettleRange(AddressOf(send), size);
   if (!IsKnown(AddressOf(send), size)) return {};
   std::vector<std::byte> bytes(size);
@@ -113,36 +113,36 @@ std::vector<std::byte> NcclCall::Take(const Seat& seat) const {
     if (!IsKnown(AddressOf(scalar), NcclSizeOf(type))) return {};
     NcclMultiply(type, bytes.data(), scalar, elements);
   }
-  if (IsReduction() && op == NcclOp::kAvg) NcclBeforeAverage(type, bytes.data(), elements, seat.ranks);
+  if (IsReduction() && op == NcclOp::kAvg) NcclBeforeAverage(type, bytes.data(), elements, slot.ranks);
   return bytes;
 }
 
-void NcclCall::GiveReduced(const Seat& seat, const std::vector<Heard>& parts) const {
-  if (Writes(seat).empty()) return;
+void NcclCall::GiveReduced(const RankSlot& slot, const std::vector<Heard>& parts) const {
+  if (Writes(slot).empty()) return;
   const std::uint64_t size = PartBytes();
   const bool known = std::all_of(parts.begin(), parts.end(), [](const Heard& part) { return part.data != nullptr; });
   if (!known) return Put(receive, nullptr, size);
-  const std::uint64_t offset = kind == Kind::kReduceScatter ? size * seat.rank : 0;
+  const std::uint64_t offset = kind == Kind::kReduceScatter ? size * slot.rank : 0;
   const auto at = [&parts, offset](int rank) { return static_cast<const std::byte*>(parts[rank].data) + offset; };
   std::vector<std::byte> total(at(0), at(0) + size);
-  for (int rank = 1; rank < seat.ranks; ++rank) NcclCombine(op, type, total.data(), at(rank), count);
-  if (op == NcclOp::kAvg) NcclAfterAverage(type, total.data(), count, seat.ranks);
+  for (int rank = 1; rank < slot.ranks; ++rank) NcclCombine(op, type, total.data(), at(rank), count);
+  if (op == NcclOp::kAvg) NcclAfterAverage(type, total.data(), count, slot.ranks);
   Put(receive, total.data(), size);
 }
 
-void NcclCall::Give(const Seat& seat, const std::vector<Heard>& parts) const {
-  if (IsReduction()) return GiveReduced(seat, parts);
-  if (kind == Kind::kSplit || Writes(seat).empty()) return;
+void NcclCall::Give(const RankSlot& slot, const std::vector<Heard>& parts) const {
+  if (IsReduction()) return GiveReduced(slot, parts);
+  if (kind == Kind::kSplit || Writes(slot).empty()) return;
   const std::uint64_t size = PartBytes();
   const auto of = [&parts](int rank, std::uint64_t offset) {
     const auto* bytes = static_cast<const std::byte*>(parts[rank].data);
     return bytes == nullptr ? nullptr : bytes + offset;
   };
   if (kind == Kind::kBroadcast) return Put(receive, of(peer, 0), size);
-  if (kind == Kind::kScatter) return Put(receive, of(peer, size * seat.rank), size);
+  if (kind == Kind::kScatter) return Put(receive, of(peer, size * slot.rank), size);
   if (kind == Kind::kReceive) return Put(receive, of(0, 0), size);
-  for (int rank = 0; rank < seat.ranks; ++rank) {
-    Put(static_cast<std::byte*>(receive) + size * rank, of(rank, kind == Kind::kAllToAll ? size * seat.rank : 0), size);
+  for (int rank = 0; rank < slot.ranks; ++rank) {
+    Put(static_cast<std::byte*>(receive) + size * rank, of(rank, kind == Kind::kAllToAll ? size * slot.rank : 0), size);
   }
 }
 
@@ -184,9 +184,9 @@ Meeting::Sent NcclCommunicator::Publish(const NcclCall& call, const std::vector<
 }
 
 NcclResult NcclCommunicator::Issue(const NcclCall& call, void* stream, std::shared_ptr<NcclWork>* made) {
-  const NcclCall::Seat seat{place_.rank, place_.ranks};
-  const std::vector<std::byte> bytes = call.Take(seat);
-  const std::vector<ByteRange> writes = call.Writes(seat);
+  const NcclCall::RankSlot slot{place_.rank, place_.ranks};
+  const std::vector<std::byte> bytes = call.Take(slot);
+  const std::vector<ByteRange> writes = call.Writes(slot);
   for (const ByteRange& range : writes) {
     SettleRange(range.address, range.bytes);  // what was to be written before is written before
     Forget(range.address, range.bytes);
@@ -255,8 +255,8 @@ bool NcclCommunicator::FinishNext() {
                                         " of rank " + std::to_string(rank) + ": on GPUs this hangs or goes wrong");
     return false;
   }
-  const NcclCall::Seat seat{place_.rank, place_.ranks};
-  work->call.Give(seat, parts);
+  const NcclCall::RankSlot slot{place_.rank, place_.ranks};
+  work->call.Give(slot, parts);
   if (work->call.kind == NcclCall::Kind::kSplit) {
     for (const Heard& part : parts) work->heard.emplace_back(static_cast<const char*>(part.data), part.bytes);
   }

@@ -42,8 +42,8 @@ namespace ashlar::hollow {
 // One call of NCCL by one rank: what it says to the others, which bytes it gives them, and what it does with theirs.
 //
 //   NcclCall call{.kind = NcclCall::Kind::kAllReduce, .send = x, .receive = y, .count = 8, .type = NcclType::kFloat32};
-//   note = call.Describe();  data = call.Take(seat);          // at the call
-//   call.Give(seat, heard_of_all_ranks);                      // when all ranks have called
+//   note = call.Describe();  data = call.Take(slot);          // at the call
+//   call.Give(slot, heard_of_all_ranks);                      // when all ranks have called
 //
 // Bytes move where the message, the larger of what a rank gives and gets, is at most `real_bytes`. What a rank gives is
 // carried only if all of it is known; what a rank gets is known where all that goes into it is, else forgotten.
@@ -62,7 +62,7 @@ struct NcclCall {
     kSend,
     kReceive,
   };
-  struct Seat {
+  struct RankSlot {
     int rank = 0;
     int ranks = 1;
   };
@@ -80,20 +80,20 @@ struct NcclCall {
 
   bool IsReduction() const { return kind <= Kind::kReduceScatter; }
   bool IsPair() const { return kind >= Kind::kSend; }
-  std::uint64_t PartBytes() const;                   // count elements
-  std::uint64_t GivesBytes(const Seat& seat) const;  // that this rank puts in
-  std::vector<ByteRange> Writes(const Seat& seat) const;
+  std::uint64_t PartBytes() const;                       // count elements
+  std::uint64_t GivesBytes(const RankSlot& slot) const;  // that this rank puts in
+  std::vector<ByteRange> Writes(const RankSlot& slot) const;
   bool IsSmall(int ranks) const;
 
   // The same for all ranks that make the same call, but for the last two numbers.
   Note Describe() const;
   // What this rank gives, ready to be combined; empty where it gives nothing or it is not known.
-  std::vector<std::byte> Take(const Seat& seat) const;
+  std::vector<std::byte> Take(const RankSlot& slot) const;
   // Writes what this rank gets, of the parts that each rank gave, in their order.
-  void Give(const Seat& seat, const std::vector<Heard>& parts) const;
+  void Give(const RankSlot& slot, const std::vector<Heard>& parts) const;
 
  private:
-  void GiveReduced(const Seat& seat, const std::vector<Heard>& parts) const;
+  void GiveReduced(const RankSlot& slot, const std::vector<Heard>& parts) const;
 };
 
 // Whether two ranks make the same call.
@@ -126,13 +126,13 @@ class NcclCommunicator : public std::enable_shared_from_this<NcclCommunicator> {
     int device = 0;
     bool blocking = true;
   };
-  // What becomes a seat of the new communicator, from what all ranks of the old one said; ranks = 0: it cannot be.
+  // What becomes a slot of the new communicator, from what all ranks of the old one said; ranks = 0: it cannot be.
   using Plan = std::function<Meeting::Place(const std::vector<std::string>& said)>;
 
-  // Takes the seat. Does not wait for the other ranks: Ready() does.
+  // Takes the slot. Does not wait for the other ranks: Ready() does.
   static std::shared_ptr<NcclCommunicator> Join(const Meeting::Place& place, const Options& options,
                                                 NcclResult* result);
-  // The same with a seat that is known when `work`, a kSplit of another communicator, is over.
+  // The same with a slot that is known when `work`, a kSplit of another communicator, is over.
   static std::shared_ptr<NcclCommunicator> Join(std::shared_ptr<NcclWork> work, Plan plan, const Options& options);
 
   // Waits until all ranks have come; `wait` false: only looks, and answers kInProgress.
@@ -172,7 +172,7 @@ class NcclCommunicator : public std::enable_shared_from_this<NcclCommunicator> {
   NcclCommunicator() = default;
   // These want mutex_ held.
   NcclResult Advance();
-  NcclResult TakePlannedSeat();
+  NcclResult TakePlannedRank();
   NcclResult CheckDevices();
   void Progress();
   bool FinishNext();

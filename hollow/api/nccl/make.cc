@@ -1,4 +1,4 @@
-// How a rank gets its seat in a communicator: at once by a unique id, or by what the ranks of another communicator say.
+// How a rank gets its slot in a communicator: at once by a unique id, or by what the ranks of another communicator say.
 
 #include <sys/random.h>
 
@@ -37,7 +37,7 @@ std::shared_ptr<NcclCommunicator> NcclCommunicator::Join(const Meeting::Place& p
   made->options_ = options;
   made->plan_ = [place](const std::vector<std::string>&) { return place; };
   const std::lock_guard lock(made->mutex_);
-  *result = made->TakePlannedSeat();
+  *result = made->TakePlannedRank();
   return *result == NcclResult::kSuccess ? made : nullptr;
 }
 
@@ -51,7 +51,7 @@ std::shared_ptr<NcclCommunicator> NcclCommunicator::Join(std::shared_ptr<NcclWor
   return made;
 }
 
-NcclResult NcclCommunicator::TakePlannedSeat() {
+NcclResult NcclCommunicator::TakePlannedRank() {
   place_ = plan_(planned_by_ == nullptr ? std::vector<std::string>{} : planned_by_->heard);
   planned_by_.reset();
   if (place_.ranks == 0) return Fail(NcclResult::kInvalidUsage, "the ranks do not agree on the new communicator");
@@ -88,7 +88,7 @@ NcclResult NcclCommunicator::Advance() {
     if (planned_by_->state() != StreamWork::State::kDone) {
       return Fail(NcclResult::kRemoteError, "the communicator that it comes from failed");
     }
-    if (TakePlannedSeat() != NcclResult::kSuccess) return error_;
+    if (TakePlannedRank() != NcclResult::kSuccess) return error_;
   }
   if (meeting_->AllCame()) {
     state_ = State::kReady;

@@ -237,7 +237,8 @@ ASHLAR_SURFACE int nvmlDeviceGetPciInfoExt(void* handle, NvmlPciExt* pci) {
   });
 }
 
-// NVML: what a device is and holds. Memory and processes are those of the books; nothing runs, so that nothing is used.
+// NVML: what a device is and holds. Memory and processes are those of the accounting; nothing runs, so that nothing is
+// used.
 //
 // Signatures: nvml.h 12.9.
 

@@ -122,7 +122,7 @@ class Card:
 
 @dataclasses.dataclass(frozen=True)
 class Cards:
-    # True: histories were replayed at each size. False, of native programs: the peak of the device's books was held
+    # True: histories were replayed at each size. False, of native programs: the peak of the device's accounting was held
     # against each card.
     is_replayed: bool
     outside_bytes: int  # Of the device, neither the context's nor the allocator's.

@@ -21,7 +21,7 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 
-class FaceTest : public testing::Test {
+class ApiTest : public testing::Test {
  protected:
   Block Take(std::uint64_t bytes, Stream stream = Stream{0}, PoolId pool = {}) {
     const absl::StatusOr<Block> block = allocator_.Allocate(bytes, stream, pool);
@@ -34,7 +34,7 @@ class FaceTest : public testing::Test {
   Allocator allocator_{device_.get()};
 };
 
-TEST_F(FaceTest, ABlockSaysWhereItIsAndHowLarge) {
+TEST_F(ApiTest, ABlockSaysWhereItIsAndHowLarge) {
   const Block block = Take(1000);
   EXPECT_TRUE(block);
   EXPECT_EQ(block.size_bytes(), 1024u);
@@ -45,7 +45,7 @@ TEST_F(FaceTest, ABlockSaysWhereItIsAndHowLarge) {
   EXPECT_TRUE(allocator_.Validate().ok());
 }
 
-TEST_F(FaceTest, NoBlockIsNothing) {
+TEST_F(ApiTest, NoBlockIsNothing) {
   const Block none = Take(0);
   EXPECT_FALSE(none);
   EXPECT_EQ(none, Block());
@@ -57,13 +57,13 @@ TEST_F(FaceTest, NoBlockIsNothing) {
   EXPECT_EQ(allocator_.stats().allocation.all().allocated, 0);
 }
 
-TEST_F(FaceTest, AFreedBlockIsReusedInItsStream) {
+TEST_F(ApiTest, AFreedBlockIsReusedInItsStream) {
   const Block first = Take(3 * kMiB);
   allocator_.Free(first);
   EXPECT_EQ(Take(3 * kMiB).address(), first.address());
 }
 
-TEST_F(FaceTest, ARecordedStreamKeepsTheBlockUntilItsWorkIsDone) {
+TEST_F(ApiTest, ARecordedStreamKeepsTheBlockUntilItsWorkIsDone) {
   const Block first = Take(20 * kMiB);
   allocator_.RecordStream(first, Stream{7});
   allocator_.Free(first);
@@ -74,7 +74,7 @@ TEST_F(FaceTest, ARecordedStreamKeepsTheBlockUntilItsWorkIsDone) {
   EXPECT_EQ(Take(20 * kMiB).address(), first.address());
 }
 
-TEST_F(FaceTest, AddressesAreBlocksAsWell) {
+TEST_F(ApiTest, AddressesAreBlocksAsWell) {
   const absl::StatusOr<std::uint64_t> address = allocator_.AllocateAddress(2 * kMiB, Stream{3});
   ASSERT_TRUE(address.ok());
   EXPECT_TRUE(allocator_.FreeAddress(*address));
@@ -82,7 +82,7 @@ TEST_F(FaceTest, AddressesAreBlocksAsWell) {
   EXPECT_FALSE(allocator_.FreeAddress(12345));
 }
 
-TEST_F(FaceTest, OutOfMemorySaysWhereEveryByteIs) {
+TEST_F(ApiTest, OutOfMemorySaysWhereEveryByteIs) {
   Take(900 * kMiB);
   const absl::Status status = allocator_.Allocate(200 * kMiB, Stream{0}).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status));
@@ -90,7 +90,7 @@ TEST_F(FaceTest, OutOfMemorySaysWhereEveryByteIs) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("\nverdict: capacity"));
 }
 
-TEST_F(FaceTest, EmptyCacheReturnsWhatIsFree) {
+TEST_F(ApiTest, EmptyCacheReturnsWhatIsFree) {
   allocator_.Free(Take(300 * kMiB));
   EXPECT_EQ(Reserved(), static_cast<std::int64_t>(300 * kMiB));
   allocator_.EmptyCache();
@@ -99,13 +99,13 @@ TEST_F(FaceTest, EmptyCacheReturnsWhatIsFree) {
   EXPECT_TRUE(allocator_.TakeDeviceError().ok());
 }
 
-TEST_F(FaceTest, CollectGarbageReturnsLargeSegments) {
+TEST_F(ApiTest, CollectGarbageReturnsLargeSegments) {
   allocator_.Free(Take(300 * kMiB));
   allocator_.CollectGarbage(kMiB);
   EXPECT_EQ(Reserved(), 0);
 }
 
-TEST_F(FaceTest, LimitsHold) {
+TEST_F(ApiTest, LimitsHold) {
   EXPECT_EQ(allocator_.device_total_bytes(), kGiB);
   EXPECT_EQ(allocator_.limit_bytes(), std::nullopt);
   EXPECT_FALSE(allocator_.SetMemoryFraction(2).ok());
@@ -116,7 +116,7 @@ TEST_F(FaceTest, LimitsHold) {
   EXPECT_FALSE(allocator_.Allocate(200 * kMiB, Stream{0}).ok());
 }
 
-TEST_F(FaceTest, ASoftLimitIsTold) {
+TEST_F(ApiTest, ASoftLimitIsTold) {
   std::vector<SoftLimitCrossing> told;
   allocator_.SetSoftLimit(100 * kMiB, [&](const SoftLimitCrossing& crossing) { told.push_back(crossing); });
   Take(300 * kMiB);
@@ -130,7 +130,7 @@ TEST_F(FaceTest, ASoftLimitIsTold) {
   EXPECT_THAT(told, SizeIs(1));
 }
 
-TEST_F(FaceTest, ACallbackMayFreeMemory) {
+TEST_F(ApiTest, ACallbackMayFreeMemory) {
   const Block held = Take(900 * kMiB);
   int calls = 0;
   allocator_.AddFreeMemoryCallback([&] {
@@ -141,7 +141,7 @@ TEST_F(FaceTest, ACallbackMayFreeMemory) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(FaceTest, ACallbackThatWasRemovedIsNotCalled) {
+TEST_F(ApiTest, ACallbackThatWasRemovedIsNotCalled) {
   const Block held = Take(900 * kMiB);
   int first = 0;
   int second = 0;
@@ -157,7 +157,7 @@ TEST_F(FaceTest, ACallbackThatWasRemovedIsNotCalled) {
   allocator_.Free(held);
 }
 
-TEST_F(FaceTest, ARouteNeedsAFilter) {
+TEST_F(ApiTest, ARouteNeedsAFilter) {
   const PoolId pool = allocator_.CreatePool();
   const absl::Status status = allocator_.BeginPool(pool, nullptr);
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
@@ -165,7 +165,7 @@ TEST_F(FaceTest, ARouteNeedsAFilter) {
   Take(kMiB);
 }
 
-TEST_F(FaceTest, APoolKeepsItsMemoryApart) {
+TEST_F(ApiTest, APoolKeepsItsMemoryApart) {
   const Block plain = Take(20 * kMiB);
   allocator_.Free(plain);
   Block block;
@@ -186,7 +186,7 @@ TEST_F(FaceTest, APoolKeepsItsMemoryApart) {
 }
 
 // The innermost of nested scopes counts, and only for the thread that opened it.
-TEST_F(FaceTest, APoolIsAHandleAndAScopeAThreads) {
+TEST_F(ApiTest, APoolIsAHandleAndAScopeAThreads) {
   const auto pool_of = [&](const Block& block) {
     for (const SegmentInfo& segment : allocator_.Segments()) {
       if (block.address() - segment.address < segment.size_bytes) return segment.pool;
@@ -216,7 +216,7 @@ TEST_F(FaceTest, APoolIsAHandleAndAScopeAThreads) {
   EXPECT_EQ(allocator_.Validate(), absl::OkStatus());
 }
 
-TEST_F(FaceTest, ACaptureWaitsForNothing) {
+TEST_F(ApiTest, ACaptureWaitsForNothing) {
   const PoolId pool = allocator_.CreatePool({.no_split = true});
   const auto all = [](Stream) { return true; };
   ASSERT_TRUE(allocator_.BeginPool(pool, all, RouteKind::kCapture).ok());
@@ -230,7 +230,7 @@ TEST_F(FaceTest, ACaptureWaitsForNothing) {
   EXPECT_EQ(Reserved(), 0);
 }
 
-TEST_F(FaceTest, SegmentsAreTiledByTheirBlocks) {
+TEST_F(ApiTest, SegmentsAreTiledByTheirBlocks) {
   const Block live = Take(5 * kMiB, Stream{4});
   const Block freed = Take(3 * kMiB, Stream{4});
   const Block pending = Take(6 * kMiB, Stream{4});
@@ -257,7 +257,7 @@ TEST_F(FaceTest, SegmentsAreTiledByTheirBlocks) {
   EXPECT_EQ(segments[0].blocks[1].requested_bytes, 0u);
 }
 
-TEST_F(FaceTest, StatisticsHavePyTorchsNames) {
+TEST_F(ApiTest, StatisticsHavePyTorchsNames) {
   Take(1000);
   const auto values = TorchStatistics(allocator_.stats(), allocator_.options());
   EXPECT_THAT(values, SizeIs(123));
@@ -266,7 +266,7 @@ TEST_F(FaceTest, StatisticsHavePyTorchsNames) {
               HasSubstr("ashlar_requested_bytes{device=\"0\",pool=\"small\"} 1000\n"));
 }
 
-TEST_F(FaceTest, SettingsThatAreWrongAreNamed) {
+TEST_F(ApiTest, SettingsThatAreWrongAreNamed) {
   EXPECT_THAT(std::string(Options::Parse("max_split_mb:5").status().message()), HasSubstr("max_split_mb"));
   EXPECT_EQ(Options::Parse("memory_limit_mb:100")->memory_limit_bytes, 100 * kMiB);
   EXPECT_FALSE(Options::Parse("memory_limit_mb:100", Compat::kTorch26, Keys::kTorch).ok());
@@ -282,7 +282,7 @@ TEST(FaceDevicesTest, HostMemoryIsWritten) {
   allocator.Free(*block);
 }
 
-TEST(FaceDeathTest, ABlockThatIsFreedTwiceIsOneLine) {
+TEST(ApiDeathTest, ABlockThatIsFreedTwiceIsOneLine) {
   EXPECT_DEATH(
       {
         const std::unique_ptr<Device> device = MakeSimulatedDevice({});
@@ -294,14 +294,14 @@ TEST(FaceDeathTest, ABlockThatIsFreedTwiceIsOneLine) {
       "Free");
 }
 
-TEST(FaceDeathTest, ACallbackThatIsNoFunctionIsOneLine) {
+TEST(ApiDeathTest, ACallbackThatIsNoFunctionIsOneLine) {
   const std::unique_ptr<Device> device = MakeSimulatedDevice({});
   Allocator allocator(device.get());
   EXPECT_DEATH(allocator.AddFreeMemoryCallback(nullptr),
                "^ashlar: AddFreeMemoryCallback: there is no function[^\n]*\n$");
 }
 
-TEST(FaceDeathTest, ASecondScopeOfAPoolSaysWhatIsWrong) {
+TEST(ApiDeathTest, ASecondScopeOfAPoolSaysWhatIsWrong) {
   const std::unique_ptr<Device> device = MakeSimulatedDevice({});
   Allocator allocator(device.get());
   const Pool pool(allocator);
@@ -309,7 +309,7 @@ TEST(FaceDeathTest, ASecondScopeOfAPoolSaysWhatIsWrong) {
   EXPECT_DEATH(const PoolScope again(pool), "^ashlar: PoolScope: [^\n]* has a route already[^\n]*\n$");
 }
 
-TEST(FaceDeathTest, AnAllocatorThatIsGoneIsOneLine) {
+TEST(ApiDeathTest, AnAllocatorThatIsGoneIsOneLine) {
   const std::unique_ptr<Device> device = MakeSimulatedDevice({});
   std::optional<Allocator> allocator(std::in_place, device.get());
   Allocator* const gone = &*allocator;

@@ -30,7 +30,7 @@ std::string OutputOf(const std::string& command) {
   return out;
 }
 
-TEST(FaceExplainTest, SaysWhatTheProgramSays) {
+TEST(ApiExplainTest, SaysWhatTheProgramSays) {
   const std::string program = ASHLAR_BINARY_DIR "/bin/ashlar explain ";
   for (const std::string& file : {kTraining, kMessage}) {
     EXPECT_EQ(*ExplainFile(file), OutputOf(program + file));
@@ -38,19 +38,19 @@ TEST(FaceExplainTest, SaysWhatTheProgramSays) {
   }
 }
 
-TEST(FaceExplainTest, BytesAreAsGoodAsAFile) {
+TEST(ApiExplainTest, BytesAreAsGoodAsAFile) {
   std::ifstream in(kMessage, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)), {});
   EXPECT_EQ(*ExplainBytes(bytes), *ExplainFile(kMessage));
 }
 
-TEST(FaceExplainTest, ProgressIsTold) {
+TEST(ApiExplainTest, ProgressIsTold) {
   std::vector<std::string> stages;
   ASSERT_TRUE(ExplainFile(kTraining, {.progress = [&](const std::string& stage) { stages.push_back(stage); }}).ok());
   EXPECT_THAT(stages, testing::Not(testing::IsEmpty()));
 }
 
-TEST(FaceExplainTest, ErrorsNameTheFileAndTheOption) {
+TEST(ApiExplainTest, ErrorsNameTheFileAndTheOption) {
   EXPECT_TRUE(absl::IsNotFound(ExplainFile("/no/such/file").status()));
   const absl::Status none = ExplainBytes("nothing of the kind").status();
   EXPECT_TRUE(absl::IsInvalidArgument(none));

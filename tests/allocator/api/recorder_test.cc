@@ -24,17 +24,17 @@ std::string FileOf(const std::string& name) {
   return path;
 }
 
-class FaceRecorderTest : public testing::Test {
+class ApiRecorderTest : public testing::Test {
  protected:
   void Use(std::uint64_t bytes) { kept_ = *allocator_.Allocate(bytes, Stream{0}); }
-  ~FaceRecorderTest() override { allocator_.Free(kept_); }
+  ~ApiRecorderTest() override { allocator_.Free(kept_); }
 
   std::unique_ptr<Device> device_ = MakeSimulatedDevice({.capacity_bytes = kGiB});
   Allocator allocator_{device_.get()};
   Block kept_;
 };
 
-TEST_F(FaceRecorderTest, AFileSaysWhoHoldsTheMemory) {
+TEST_F(ApiRecorderTest, AFileSaysWhoHoldsTheMemory) {
   const std::string path = FileOf("file");
   absl::StatusOr<std::unique_ptr<Recorder>> recorder = Recorder::ToFile(allocator_, path);
   ASSERT_TRUE(recorder.ok()) << recorder.status();
@@ -52,7 +52,7 @@ TEST_F(FaceRecorderTest, AFileSaysWhoHoldsTheMemory) {
   EXPECT_THAT(*text, HasSubstr("forward"));
 }
 
-TEST_F(FaceRecorderTest, ARingIsWrittenAnyTime) {
+TEST_F(ApiRecorderTest, ARingIsWrittenAnyTime) {
   absl::StatusOr<std::unique_ptr<Recorder>> recorder = Recorder::Ring(
       allocator_, {.stack_of = [] { return std::vector<StackFrame>{{"model.cc", "Model::Forward", 42}}; }});
   ASSERT_TRUE(recorder.ok());
@@ -62,7 +62,7 @@ TEST_F(FaceRecorderTest, ARingIsWrittenAnyTime) {
   EXPECT_THAT(*ExplainFile(path), HasSubstr("Model::Forward"));
 }
 
-TEST_F(FaceRecorderTest, ChunksThatNoMemoryHoldsAreRefused) {
+TEST_F(ApiRecorderTest, ChunksThatNoMemoryHoldsAreRefused) {
   const std::string path = FileOf("huge");
   for (const std::size_t bytes : {std::size_t{1} << 40, SIZE_MAX}) {
     EXPECT_TRUE(absl::IsInvalidArgument(Recorder::Ring(allocator_, {.chunk_bytes = bytes}).status()));
@@ -72,14 +72,14 @@ TEST_F(FaceRecorderTest, ChunksThatNoMemoryHoldsAreRefused) {
   EXPECT_TRUE(Recorder::Ring(allocator_, {.ring_bytes = UINT64_MAX, .chunk_bytes = 1}).ok()) << "none is left behind";
 }
 
-TEST_F(FaceRecorderTest, OneAtATime) {
+TEST_F(ApiRecorderTest, OneAtATime) {
   const auto first = Recorder::Ring(allocator_);
   ASSERT_TRUE(first.ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(Recorder::Ring(allocator_).status()));
   EXPECT_FALSE(allocator_.ShowBlocksToSanitizer().ok());
 }
 
-TEST_F(FaceRecorderTest, WhatStackOfThrowsEndsTheRecordingAlone) {
+TEST_F(ApiRecorderTest, WhatStackOfThrowsEndsTheRecordingAlone) {
   const auto recorder = Recorder::Ring(
       allocator_, {.stack_of = []() -> std::vector<StackFrame> { throw std::runtime_error("no unwinder"); }});
   ASSERT_TRUE(recorder.ok());
@@ -88,7 +88,7 @@ TEST_F(FaceRecorderTest, WhatStackOfThrowsEndsTheRecordingAlone) {
   EXPECT_THAT(std::string((*recorder)->status().message()), HasSubstr("no unwinder"));
 }
 
-TEST_F(FaceRecorderTest, ASnapshotSaysWhoHoldsTheMemory) {
+TEST_F(ApiRecorderTest, ASnapshotSaysWhoHoldsTheMemory) {
   const auto recorder = Recorder::Ring(allocator_);
   const std::string path = FileOf("snapshot");
   {

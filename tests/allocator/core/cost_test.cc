@@ -62,7 +62,7 @@ class Meter {
             costs.cuts,
             costs.joins,
             costs.sections,
-            costs.desk_locks,
+            costs.thread_cache_locks,
             costs.index_probes,
             stats.num_alloc_retries,
             stats.num_ooms,
@@ -159,8 +159,8 @@ struct Case {
 
 TEST(CostTest, FixedWorkloadsCostExactlyThis) {
   // segments: made, freed; pages: mapped, unmapped; events: recorded, queried, synchronised; blocks: cut, joined;
-  // Exclusive sections, desk locks, bins of free sets looked at; retries, out of memory; peaks in MiB: reserved,
-  // allocated.
+  // Exclusive sections, thread cache locks, bins of free sets looked at; retries, out of memory; peaks in MiB:
+  // reserved, allocated.
   const Case cases[] = {
       // clang-format off
       {"allocate and free", AllocateAndFree, "", 1024, {1, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2002, 1, 0, 0, 2, 1}},

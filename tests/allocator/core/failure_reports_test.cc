@@ -21,7 +21,7 @@ using testing::IsEmpty;
 class FailureReportsTest : public testing::Test {
  protected:
   absl::Status Fail(std::uint64_t bytes, bool is_rejected = false) {
-    return reports_.OutOfMemory(parts_.ledger.heap().MakePlan({bytes, Stream{0}, {}}), parts_.device.GetMemoryInfo(),
+    return reports_.OutOfMemory(parts_.ledger.heap().Decide({bytes, Stream{0}, {}}), parts_.device.GetMemoryInfo(),
                                 is_rejected);
   }
   static std::size_t Lines(const absl::Status& status) {

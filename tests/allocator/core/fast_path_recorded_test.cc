@@ -220,7 +220,8 @@ TEST(FastPathRecordedTest, ServedAndRecordedAreTheSame) {
   }
 }
 
-// Several threads that take turns: streams move from desk to desk, and the peaks over all desks stay exact.
+// Several threads that take turns: streams move from thread cache to thread cache, and the peaks over all thread caches
+// stay exact.
 TEST(FastPathRecordedTest, ServedByThreadsInTurnAndRecordedAreTheSame) {
   const std::vector<Setting> settings = {{""}, {"expandable_segments:True", policy::FreeOrder::kPerSegmentCounter}};
   for (const Setting& setting : settings) {

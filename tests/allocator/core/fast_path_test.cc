@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "allocator/base/units.h"
-#include "allocator/core/desks.h"
+#include "allocator/core/thread_caches.h"
 #include "gtest/gtest.h"
 
 namespace ashlar::core {
@@ -21,16 +21,16 @@ class FastPathTest : public testing::Test {
   }
   // As the ladder would: a new segment.
   policy::Block* Grow(std::uint64_t bytes, HandOutAs as = HandOutAs::kPointer) {
-    const ExclusiveSection section(fast_path_.desks());
-    const policy::Plan plan = ledger_.heap().MakePlan({bytes, kStream, {}});
-    policy::Block* block = ledger_.Place(plan, ledger_.AddSegment(plan, next_address_));
-    next_address_ += plan.segment_bytes;
+    const ExclusiveSection section(fast_path_.caches());
+    const policy::Decision decision = ledger_.heap().Decide({bytes, kStream, {}});
+    policy::Block* block = ledger_.Place(decision, ledger_.AddSegment(decision, next_address_));
+    next_address_ += decision.segment_bytes;
     fast_path_.Enter(block, kStream, as);
-    ledger_.HandOut(*block, plan);
+    ledger_.HandOut(*block, decision);
     return block;
   }
   Stats StatsNow() {
-    const ExclusiveSection section(fast_path_.desks());
+    const ExclusiveSection section(fast_path_.caches());
     EXPECT_EQ(ledger_.Validate(), absl::OkStatus());
     return ledger_.stats();
   }
@@ -71,7 +71,7 @@ TEST_F(FastPathTest, BlocksByAddress) {
   EXPECT_FALSE(fast_path_.TryFreeAddress(address)) << "it is free";
   policy::Block* again = fast_path_.TryAllocate<HandOutAs::kAddress>(2 * kMiB, kStream, PoolId{});
   ASSERT_NE(again, nullptr);
-  const ExclusiveSection section(fast_path_.desks());
+  const ExclusiveSection section(fast_path_.caches());
   EXPECT_EQ(fast_path_.TakeByAddress(address), again);
   EXPECT_EQ(fast_path_.TakeByAddress(address), nullptr);
 }
@@ -81,7 +81,7 @@ TEST_F(FastPathTest, ABlockThatOtherStreamsUseWaits) {
   ASSERT_TRUE(fast_path_.TryRecordStream(block, Stream{9}));
   ASSERT_TRUE(fast_path_.TryRecordStream(block, Stream{9}));
   EXPECT_FALSE(fast_path_.TryFree(block)) << "it needs events";
-  const ExclusiveSection section(fast_path_.desks());
+  const ExclusiveSection section(fast_path_.caches());
   fast_path_.RecordStream(block, Stream{10});
   EXPECT_EQ(fast_path_.Leave(block), (StreamList{Stream{9}, Stream{10}}));
   EXPECT_TRUE(fast_path_.Leave(block).empty());
@@ -90,13 +90,13 @@ TEST_F(FastPathTest, ABlockThatOtherStreamsUseWaits) {
 TEST_F(FastPathTest, WhileSerialNothingIsServed) {
   policy::Block* block = Grow(2 * kMiB);
   {
-    const ExclusiveSection section(fast_path_.desks());
+    const ExclusiveSection section(fast_path_.caches());
     section.SetSerial(true);
   }
   EXPECT_FALSE(fast_path_.TryFree(block));
   EXPECT_EQ(TryGet(2 * kMiB), nullptr);
   {
-    const ExclusiveSection section(fast_path_.desks());
+    const ExclusiveSection section(fast_path_.caches());
     section.SetSerial(false);
   }
   EXPECT_TRUE(fast_path_.TryFree(block));
@@ -107,7 +107,7 @@ TEST_F(FastPathTest, AnArenaGoesWithItsLastLane) {
   EXPECT_EQ(fast_path_.arena_count(), 1u);
   ASSERT_TRUE(fast_path_.TryFreeAddress(block->address));
   {
-    const ExclusiveSection section(fast_path_.desks());
+    const ExclusiveSection section(fast_path_.caches());
     ledger_.RemoveSegment(ledger_.heap().segments().begin()->second->first);
   }
   EXPECT_EQ(fast_path_.arena_count(), 0u);

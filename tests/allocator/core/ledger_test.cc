@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::uint64_t kAt = 0x7f0000000000;
 
-policy::Plan PlanOf(Ledger& ledger, std::uint64_t bytes) {
+policy::Decision DecisionOf(Ledger& ledger, std::uint64_t bytes) {
   ledger.heap().Pair({});
-  return ledger.heap().MakePlan({bytes, Stream{3}, {}});
+  return ledger.heap().Decide({bytes, Stream{3}, {}});
 }
 
 // A segment, a block of it, and the way back: each is booked once, told once, and leaves nothing.
@@ -23,16 +23,16 @@ TEST(LedgerTest, ABlockThereAndBack) {
   ToldSink sink;
   Ledger& ledger = parts.ledger;
   ledger.SetSink(&sink);
-  const policy::Plan plan = PlanOf(ledger, 2 * kMiB);
-  policy::Block* whole = ledger.AddSegment(plan, kAt);
+  const policy::Decision decision = DecisionOf(ledger, 2 * kMiB);
+  policy::Block* whole = ledger.AddSegment(decision, kAt);
   EXPECT_EQ(sink.Take(), (std::vector<std::string>{"segment_alloc 20971520"}));
   EXPECT_EQ(ledger.stats().segment.all().current, 1);
   EXPECT_EQ(ledger.stats().reserved_bytes[PoolKind::kLarge].current, Signed(20 * kMiB));
   EXPECT_EQ(ledger.stats().num_device_alloc, 1u);
 
-  policy::Block* block = ledger.Place(plan, whole);
+  policy::Block* block = ledger.Place(decision, whole);
   EXPECT_EQ(ledger.stats().inactive_split.all().current, 1) << "the rest of the segment";
-  ledger.HandOut(*block, plan);
+  ledger.HandOut(*block, decision);
   EXPECT_EQ(sink.Take(), (std::vector<std::string>{"alloc 2097152"}));
   EXPECT_EQ(ledger.stats().allocation.all().current, 1);
   EXPECT_EQ(ledger.stats().active_bytes.all().current, Signed(2 * kMiB));
@@ -63,8 +63,8 @@ TEST(LedgerTest, PagesOfAReservation) {
   ToldSink sink;
   Ledger& ledger = parts.ledger;
   ledger.SetSink(&sink);
-  const policy::Plan plan = PlanOf(ledger, 2 * kMiB);
-  policy::Block* reserved = ledger.AddReservation(plan, kAt, 1 * kGiB, 20 * kMiB);
+  const policy::Decision decision = DecisionOf(ledger, 2 * kMiB);
+  policy::Block* reserved = ledger.AddReservation(decision, kAt, 1 * kGiB, 20 * kMiB);
   EXPECT_EQ(ledger.stats().reserved_bytes.all().current, 0) << "address space is no memory";
   policy::Block* mapped = ledger.MarkMapped(reserved, 20 * kMiB, 20 * kMiB);
   EXPECT_EQ(ledger.stats().reserved_bytes.all().current, Signed(20 * kMiB));
@@ -147,8 +147,8 @@ TEST(LedgerTest, ABlockOfAnotherStreamNamesTheRequest) {
   policy::Block* block = parts.Get(2 * kMiB, Stream{1});
   ASSERT_NE(block, nullptr);
   parts.ledger.SetSink(&sink);
-  const policy::Plan plan = parts.ledger.heap().MakePlan({2 * kMiB, Stream{9}, {}});
-  parts.ledger.HandOut(*block, plan);
+  const policy::Decision decision = parts.ledger.heap().Decide({2 * kMiB, Stream{9}, {}});
+  parts.ledger.HandOut(*block, decision);
   EXPECT_EQ(sink.Take(),
             (std::vector<std::string>{absl::StrCat("fact ", trace::AnyFact(trace::fact::AskedFor{}).index(), " 9"),
                                       "alloc 2097152"}));

@@ -7,8 +7,8 @@
 
 #include "allocator/base/rng.h"
 #include "allocator/core/caching_allocator.h"
-#include "allocator/core/desks.h"
 #include "allocator/core/inspect.h"
+#include "allocator/core/thread_caches.h"
 #include "allocator/device/sim_device.h"
 #include "gtest/gtest.h"
 
@@ -20,7 +20,7 @@ class SilentSink final : public trace::EventSink {
   void OnEvent(const trace::Event&, std::uint64_t) override {}
 };
 
-// With a sink no desk serves, and nothing is put off.
+// With a sink no thread cache serves, and nothing is put off.
 class NewestProgram {
  public:
   NewestProgram(const policy::Options& options, bool is_by_address, bool is_serial)

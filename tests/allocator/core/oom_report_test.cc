@@ -54,7 +54,7 @@ absl::StatusOr<answers::Explanation> OomReportExplainFile(const CachingAllocator
   settings.expandable_segments = options.expandable_segments;
   settings.values["large_segment_size"] = absl::StrCat(options.large_segment_bytes);
   snapshot.settings = settings;
-  const absl::StatusOr<trace::Snapshot> read = readers::ReadTorchSnapshot(readers::WriteTorchSnapshot(snapshot));
+  const absl::StatusOr<trace::Snapshot> read = formats::ReadTorchSnapshot(formats::WriteTorchSnapshot(snapshot));
   if (!read.ok()) return read.status();
   answers::ExplainOptions explain;
   explain.replay.capacity_bytes = failed.device_total_bytes;

@@ -1,4 +1,4 @@
-// Threads that the cache serves at once, each at its own desk, are recorded without taking turns; and still the
+// Threads that the cache serves at once, each at its own thread cache, are recorded without taking turns; and still the
 // recording replays to the same decisions and the same state, whatever happened between.
 #include <gtest/gtest.h>
 
@@ -236,8 +236,8 @@ INSTANTIATE_TEST_SUITE_P(Settings, ParallelRecordingTest,
                            return name;
                          });
 
-// The peaks that a replay of the recorded order reaches are the run's own: no desk passes its share of the room below
-// them, in whatever order the desks' events are put.
+// The peaks that a replay of the recorded order reaches are the run's own: no thread cache passes its share of the room
+// below them, in whatever order the thread caches' events are put.
 TEST(ParallelRecordingPeaksTest, AReplayReachesTheRunsPeaks) {
   LockedDevice device({.capacity_bytes = 4 * kGiB});
   CachingAllocator allocator(&device, Options(""));

@@ -47,9 +47,9 @@ struct Parts {
 
   // nullptr where the last rung failed.
   policy::Block* Get(std::uint64_t bytes, Stream stream = Stream{0}, PoolId pool = {}) {
-    const policy::Plan plan = ladder.Search({bytes, stream, pool});
-    served = ladder.Serve(plan);
-    if (served.block != nullptr) ledger.HandOut(*served.block, plan);
+    const policy::Decision decision = ladder.Search({bytes, stream, pool});
+    served = ladder.Serve(decision);
+    if (served.block != nullptr) ledger.HandOut(*served.block, decision);
     return served.block;
   }
   void Drop(policy::Block* block) {

@@ -201,8 +201,8 @@ TEST(StaleBlockTest, AnAddressFreedTwiceIsNobodys) {
   });
 }
 
-// What cannot be told (docs/library/misuse.md): the name is another's by now. The books stay whole; no block has two
-// owners.
+// What cannot be told (docs/library/misuse.md): the name is another's by now. The accounting stays whole; no block has
+// two owners.
 TEST(StaleBlockTest, ANameThatIsAnothersByNowFreesTheOthersBlock) {
   for (const StaleProgram::Way way : {StaleProgram::Way::kBlock, StaleProgram::Way::kAddress}) {
     StaleProgram program(way, false, "");

@@ -12,7 +12,7 @@ namespace ashlar::core {
 namespace {
 
 // A line for each value that is not what it must be.
-class StressBooks {
+class StressAccounting {
  public:
   void Expect(const char* what, std::uint64_t is, std::uint64_t must_be) {
     if (is != must_be) absl::StrAppend(&wrong_, what, " is ", is, ", must be ", must_be, "\n");
@@ -31,7 +31,7 @@ class StressBooks {
 };
 
 void CheckStatistics(const Stats& stats, const StreamsStressResult& result, std::uint64_t requested_bytes,
-                     StressBooks& books) {
+                     StressAccounting& books) {
   books.Expect("allocations", static_cast<std::uint64_t>(stats.allocation.all().allocated), result.allocations);
   books.Expect("requested bytes", static_cast<std::uint64_t>(stats.requested_bytes.all().allocated), requested_bytes);
   books.Expect("requests out of memory", stats.num_ooms, result.out_of_memory);
@@ -77,7 +77,7 @@ StreamsStressResult RunStreamsStress(const StreamsStressPlan& plan) {
     result.out_of_memory += worker.failures();
     requested_bytes += worker.requested_bytes();
   }
-  StressBooks books;
+  StressAccounting books;
   CheckStatistics(allocator.stats(), result, requested_bytes, books);
   books.Expect("bytes that the device gave", device.used_bytes(), 0);
   books.Expect("streams that are remembered", Inspection(allocator).path_costs().arenas, 0);

@@ -1,5 +1,6 @@
-// Threads that allocate, free, hand over and record blocks on 1 to 100,000 streams, and books that add up at the end:
-// every thread's own counts against the allocator's statistics, the heap's invariants, and nothing left of any stream.
+// Threads that allocate, free, hand over and record blocks on 1 to 100,000 streams, and accounting that adds up at the
+// end: every thread's own counts against the allocator's statistics, the heap's invariants, and nothing left of any
+// stream.
 #ifndef ASHLAR_TESTS_ALLOCATOR_CORE_STREAMS_STRESS_H_
 #define ASHLAR_TESTS_ALLOCATOR_CORE_STREAMS_STRESS_H_
 

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     std::printf("%llu streams: %llu allocations, %llu out of memory; %s\n", static_cast<unsigned long long>(streams),
                 static_cast<unsigned long long>(result.allocations),
                 static_cast<unsigned long long>(result.out_of_memory),
-                result.wrong.empty() ? "the books add up" : result.wrong.c_str());
+                result.wrong.empty() ? "the accounting adds up" : result.wrong.c_str());
     std::fflush(stdout);
     is_right &= result.wrong.empty();
   }

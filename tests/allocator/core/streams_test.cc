@@ -75,15 +75,15 @@ TEST(StreamsTest, ExpandableStreamsThatAreGoneLeaveNothing) {
 }
 
 // What an exclusive section costs is a matter of threads: 1,000 streams take no more locks than one.
-TEST(StreamsTest, ASectionLocksDesksNotStreams) {
+TEST(StreamsTest, ASectionLocksThreadCachesNotStreams) {
   for (const std::uint64_t streams : {1, 1000}) {
     device::SimDevice device(DeviceOf(8 * kGiB));
     CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
     for (std::uint64_t stream = 1; stream <= streams; ++stream) {
       ASSERT_TRUE(allocator.Allocate(4096, Stream{stream}).ok());
     }
-    const std::uint64_t before = CostsOf(allocator).desk_locks;
-    EXPECT_EQ(CostsOf(allocator).desk_locks - before, 1u) << streams;
+    const std::uint64_t before = CostsOf(allocator).thread_cache_locks;
+    EXPECT_EQ(CostsOf(allocator).thread_cache_locks - before, 1u) << streams;
   }
 }
 
@@ -105,7 +105,8 @@ TEST(StreamsTest, SteadyWorkOnManyStreamsStaysOutOfTheSection) {
   EXPECT_EQ(allocator.stats().allocation.all().peak, 256);
 }
 
-// Streams that one thread made and another uses move to its desk; their blocks are found wherever they are named.
+// Streams that one thread made and another uses move to its thread cache; their blocks are found wherever they are
+// named.
 TEST(StreamsTest, StreamsMoveToTheThreadThatUsesThem) {
   device::SimDevice device(DeviceOf(8 * kGiB));
   CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
@@ -125,8 +126,8 @@ TEST(StreamsTest, StreamsMoveToTheThreadThatUsesThem) {
   EXPECT_EQ(allocator.Validate(), absl::OkStatus());
 }
 
-// Two threads that take turns on the same streams, half of which each used first: blocks that one thread's desk frees
-// and the other's allocates would need an exclusive section for each, as no more blocks are live than ever were.
+// Two threads that take turns on the same streams, half of which each used first: blocks that one thread's thread cache
+// frees and the other's allocates would need an exclusive section for each, as no more blocks are live than ever were.
 TEST(StreamsTest, StreamsThatThreadsShareStayOutOfTheSection) {
   device::SimDevice device(DeviceOf(8 * kGiB));
   CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));
@@ -181,17 +182,17 @@ TEST(StreamsTest, AddressesMoveWithTheirStream) {
   EXPECT_EQ(allocator.Validate(), absl::OkStatus());
 }
 
-// A thread that has ended leaves its desk to the next one.
-TEST(StreamsTest, DesksAreAsManyAsThreadsAtOnce) {
+// A thread that has ended leaves its thread cache to the next one.
+TEST(StreamsTest, ThreadCachesAreAsManyAsThreadsAtOnce) {
   device::SimDevice device(DeviceOf(8 * kGiB));
   CachingAllocator allocator(
       &device, *policy::ParseConf("report_leaks:False", policy::Compat::kTorch210, policy::Keys::kAshlar));
-  ASSERT_TRUE(allocator.Allocate(4096, Stream{51}).ok());  // this thread's desk
+  ASSERT_TRUE(allocator.Allocate(4096, Stream{51}).ok());  // this thread's thread cache
   for (std::uint64_t stream = 1; stream <= 50; ++stream) {
     std::thread([&] { EXPECT_TRUE(allocator.Allocate(4096, Stream{stream}).ok()); }).join();
   }
-  const std::uint64_t before = CostsOf(allocator).desk_locks;
-  EXPECT_EQ(CostsOf(allocator).desk_locks - before, 2u);
+  const std::uint64_t before = CostsOf(allocator).thread_cache_locks;
+  EXPECT_EQ(CostsOf(allocator).thread_cache_locks - before, 2u);
 }
 
 TEST(StreamsTest, StressInShort) {

@@ -31,12 +31,12 @@ struct Setting {
   std::string conf;
   std::uint64_t capacity_bytes;
   bool has_recorder;
-  std::uint64_t plan_arena_bytes = 0;  // of each lane of a plan that the threads leave all the time; 0: no plan
+  std::uint64_t planned_segment_bytes = 0;  // of each lane of a plan that the threads leave all the time; 0: no plan
 };
 std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
 
 // Lanes for streams and pools of every kind, whose requests follow each other as it happens and lie on each other.
-std::shared_ptr<const policy::PlacementPlan> PlanOfChance(std::uint64_t arena_bytes) {
+std::shared_ptr<const policy::PlacementPlan> PlanOfChance(std::uint64_t segment_bytes) {
   Rng rng(5);
   policy::PlacementPlan plan;
   for (std::uint64_t i = 0; i < 30; ++i) {
@@ -45,13 +45,13 @@ std::shared_ptr<const policy::PlacementPlan> PlanOfChance(std::uint64_t arena_by
                : i < 20 ? policy::LaneUse::kOtherStream
                         : policy::LaneUse::kPrivatePool;
     lane.is_small = i % 2 == 1;
-    lane.arena_bytes = lane.is_small ? 2 * kMiB : arena_bytes;
+    lane.segment_bytes = lane.is_small ? 2 * kMiB : segment_bytes;
     for (std::uint32_t number = 2; number < 200; ++number) {
       policy::PlannedRequest request;
       request.size_bytes = lane.is_small ? rng.Between(1, 128) * policy::kMinBlockBytes
                                          : rng.Between(2049, 12288) * policy::kMinBlockBytes;
       while (rng.Below(3) != 0) {
-        request.offsets.push_back(rng.Below((lane.arena_bytes - request.size_bytes) / policy::kMinBlockBytes + 1) *
+        request.offsets.push_back(rng.Below((lane.segment_bytes - request.size_bytes) / policy::kMinBlockBytes + 1) *
                                   policy::kMinBlockBytes);
       }
       const auto parent = static_cast<std::uint32_t>(rng.Below(4) == 0 ? rng.Below(number) : number - 1);
@@ -140,9 +140,9 @@ TEST_P(ThreadsTest, RandomPrograms) {
   options.capacity_bytes = setting.capacity_bytes;
   LockedDevice device(options);
   policy::Options settings = *policy::ParseConf(setting.conf, policy::Compat::kTorch210, policy::Keys::kAshlar);
-  if (setting.plan_arena_bytes != 0) settings.plan = PlanOfChance(setting.plan_arena_bytes);
+  if (setting.planned_segment_bytes != 0) settings.plan = PlanOfChance(setting.planned_segment_bytes);
   CachingAllocator allocator(&device, settings);
-  allocator.SetFailureReports(setting.plan_arena_bytes == 0);  // an arena that the device refuses is told
+  allocator.SetFailureReports(setting.planned_segment_bytes == 0);  // a planned segment that the device refuses is told
   std::atomic<int> crossings{0};
   allocator.SetSoftLimitCallback([&](const SoftLimitCrossing&) {
     ++crossings;
@@ -192,7 +192,7 @@ TEST_P(ThreadsTest, RandomPrograms) {
   if (setting.has_recorder) {
     EXPECT_TRUE(ledger.is_sound());
     EXPECT_EQ(ledger.allocations(), lives.size());
-    EXPECT_EQ(ledger.planned() > 0, setting.plan_arena_bytes != 0);
+    EXPECT_EQ(ledger.planned() > 0, setting.planned_segment_bytes != 0);
   }
 }
 
@@ -311,7 +311,7 @@ TEST(ThreadsTest, AFreeMemoryCallbackMayUseTheAllocator) {
   EXPECT_FALSE(allocator.Allocate(40 * kMiB, Stream{0}).ok());
 }
 
-// 32 arenas come while others are being looked up; every address goes back to the arena it is from.
+// 32 planned segments come while others are being looked up; every address goes back to the planned segment it is from.
 TEST(ThreadsTest, ArenasMayComeWhileOthersAreInUse) {
   device::SimDevice device({});
   CachingAllocator allocator(&device, *policy::ParseConf("", policy::Compat::kTorch210));

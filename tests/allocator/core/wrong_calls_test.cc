@@ -89,7 +89,7 @@ TEST(WrongCallsTest, BlocksThatLiveAtTheEndAreTold) {
   EXPECT_EQ(LastWords("", reset), "") << "the device took its memory with it";
 }
 
-// The decision stands, the books are whole, and what was recorded before is in the file.
+// The decision stands, the accounting is whole, and what was recorded before is in the file.
 TEST(WrongCallsTest, WhatStackOfThrowsEndsTheRecordingAlone) {
   const std::string path = testing::TempDir() + "misuse_" + std::to_string(getpid()) + ".ashlar";
   for (const bool is_ring : {false, true}) {
@@ -187,7 +187,7 @@ TEST(WrongCallsDeathTest, AnAllocatorThatIsGoneStopsTheProcess) {
 }
 
 TEST(WrongCallsDeathTest, ACallFromWithinASinkOrFilterStopsTheProcess) {
-  constexpr char kCheck[] = "check failed: desks_.inside_.load";
+  constexpr char kCheck[] = "check failed: thread_caches_.inside_.load";
   device::SimDevice device({});
   CachingAllocator allocator(&device, policy::Options{});
   const std::vector<std::function<void()>> calls = {

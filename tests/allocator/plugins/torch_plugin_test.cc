@@ -1,5 +1,5 @@
-// libashlar_torch.so as PyTorch calls it, over the hollow device, without PyTorch. docs/library/doors/torch.md has what
-// PyTorch itself showed.
+// libashlar_torch.so as PyTorch calls it, over the hollow device, without PyTorch. docs/library/integrations/torch.md
+// has what PyTorch itself showed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

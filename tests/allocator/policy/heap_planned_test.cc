@@ -11,19 +11,19 @@
 namespace ashlar::policy {
 namespace {
 
-constexpr std::uint64_t kArenaAddress = std::uint64_t{1} << 40;
-constexpr std::uint64_t kArenaBytes = 64 * kMiB;
+constexpr std::uint64_t kSegmentAddress = std::uint64_t{1} << 40;
+constexpr std::uint64_t kSegmentBytes = 64 * kMiB;
 
-class PlannedArena {
+class PlannedSegment {
  public:
-  explicit PlannedArena(Options options) : heap_(std::move(options)) {
-    const Plan plan = PlanOf(kArenaBytes);
-    Heap::OfferFree(heap_.AddSegment(plan, kArenaAddress, kArenaBytes));
+  explicit PlannedSegment(Options options) : heap_(std::move(options)) {
+    const Decision decision = DecisionOf(kSegmentBytes);
+    Heap::OfferFree(heap_.AddSegment(decision, kSegmentAddress, kSegmentBytes));
   }
 
   // By the list: whether nothing is taken there.
   bool IsFree(std::uint64_t address, std::uint64_t bytes) const {
-    if (address + bytes > kArenaAddress + kArenaBytes) return false;
+    if (address + bytes > kSegmentAddress + kSegmentBytes) return false;
     for (const auto& [at, block] : live_) {
       if (at < address + bytes && address < block->End()) return false;
     }
@@ -31,13 +31,13 @@ class PlannedArena {
   }
 
   void Place(std::uint64_t address, std::uint64_t bytes, Block* below) {
-    Block* block = Heap::FindFreeAt(*heap_.segments().at(kArenaAddress), below, {address, bytes});
-    ASSERT_EQ(block != nullptr, IsFree(address, bytes)) << address - kArenaAddress << " " << bytes;
+    Block* block = Heap::FindFreeAt(*heap_.segments().at(kSegmentAddress), below, {address, bytes});
+    ASSERT_EQ(block != nullptr, IsFree(address, bytes)) << address - kSegmentAddress << " " << bytes;
     if (block == nullptr) return;
-    Plan plan = PlanOf(bytes);
-    plan.place_at = address;
+    Decision decision = DecisionOf(bytes);
+    decision.place_at = address;
     Heap::TakeFree(block);
-    Block* placed = heap_.PlaceAt(plan, block);
+    Block* placed = heap_.PlaceAt(decision, block);
     EXPECT_EQ(placed->address, address);
     EXPECT_EQ(placed->size_bytes, bytes);
     live_[address] = placed;
@@ -52,7 +52,7 @@ class PlannedArena {
     return above == live_.begin() ? nullptr : std::prev(above)->second;
   }
 
-  Plan PlanOf(std::uint64_t bytes) { return heap_.MakePlan({.bytes = bytes, .stream = Stream{1}, .pool = {}}); }
+  Decision DecisionOf(std::uint64_t bytes) { return heap_.Decide({.bytes = bytes, .stream = Stream{1}, .pool = {}}); }
   Heap& heap() { return heap_; }
   std::map<std::uint64_t, Block*>& live() { return live_; }
 
@@ -68,22 +68,23 @@ TEST(HeapPlannedTest, BlocksLieWhereTheyAreWanted) {
     if (seed % 3 == 1) options.free_order = FreeOrder::kPerBlockCounter;
     if (seed % 3 == 2) options.free_order = FreeOrder::kPerSegmentCounter;
     if (seed % 2 == 1) options.max_split_size_bytes = 21 * kMiB;
-    PlannedArena arena(options);
+    PlannedSegment segment(options);
     for (int step = 0; step < 300; ++step) {
       const std::uint64_t bytes = 512 * rng.Between(2049, 16'384);
-      const std::uint64_t address = kArenaAddress + 512 * rng.Below(kArenaBytes / 512);
-      if (rng.Below(3) == 0 && !arena.live().empty()) {
-        auto at = arena.live().lower_bound(address);
-        if (at == arena.live().end()) --at;
-        arena.Release(at->first);
+      const std::uint64_t address = kSegmentAddress + 512 * rng.Below(kSegmentBytes / 512);
+      if (rng.Below(3) == 0 && !segment.live().empty()) {
+        auto at = segment.live().lower_bound(address);
+        if (at == segment.live().end()) --at;
+        segment.Release(at->first);
       } else {
-        ASSERT_NO_FATAL_FAILURE(arena.Place(address, bytes, rng.Below(2) == 0 ? nullptr : arena.Below(address)));
+        ASSERT_NO_FATAL_FAILURE(segment.Place(address, bytes, rng.Below(2) == 0 ? nullptr : segment.Below(address)));
       }
-      ASSERT_EQ(arena.heap().Validate(), absl::OkStatus()) << "seed " << seed << " step " << step;
+      ASSERT_EQ(segment.heap().Validate(), absl::OkStatus()) << "seed " << seed << " step " << step;
     }
-    while (!arena.live().empty()) arena.Release(arena.live().begin()->first);
-    ASSERT_EQ(arena.PlanOf(2 * kMiB).block == nullptr, options.max_split_size_bytes != kUnlimited);
-    EXPECT_EQ(arena.heap().segments().at(kArenaAddress)->first->size_bytes, kArenaBytes) << "one free block again";
+    while (!segment.live().empty()) segment.Release(segment.live().begin()->first);
+    ASSERT_EQ(segment.DecisionOf(2 * kMiB).block == nullptr, options.max_split_size_bytes != kUnlimited);
+    EXPECT_EQ(segment.heap().segments().at(kSegmentAddress)->first->size_bytes, kSegmentBytes)
+        << "one free block again";
   }
 }
 

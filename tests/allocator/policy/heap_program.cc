@@ -56,37 +56,39 @@ class HeapRun {
   static PoolId PoolOf(std::uint64_t pool) { return {.first = 0, .second = pool}; }
 
   std::string Allocate(const HeapStep& step) {
-    const Plan plan = heap_.MakePlan({step.bytes, Stream{step.stream}, PoolOf(step.pool)});
-    Block* block = plan.block != nullptr ? heap_.Commit(plan) : heap_.Place(plan, Grown(plan));
+    const Decision decision = heap_.Decide({step.bytes, Stream{step.stream}, PoolOf(step.pool)});
+    Block* block = decision.block != nullptr ? heap_.Commit(decision) : heap_.Place(decision, Grown(decision));
     live_.push_back(block);
     if (heap_.options().expandable_segments) return "";
     std::uint64_t expected = slow_.Take(step.bytes, step.stream, step.pool);
-    if ((expected != 0) != (plan.block != nullptr)) return absl::StrCat("a free block serves: ", plan.block != nullptr);
+    if ((expected != 0) != (decision.block != nullptr))
+      return absl::StrCat("a free block serves: ", decision.block != nullptr);
     if (expected == 0) expected = slow_.TakeNew(step.bytes, step.stream, step.pool, block->address);
-    if (plan.block == nullptr && block->segment->size_bytes != SlowHeap::ChunkBytes(SlowHeap::Rounded(step.bytes))) {
+    if (decision.block == nullptr &&
+        block->segment->size_bytes != SlowHeap::ChunkBytes(SlowHeap::Rounded(step.bytes))) {
       return absl::StrCat("the new segment has ", block->segment->size_bytes, " bytes");
     }
     return block->address == expected ? "" : absl::StrCat("at ", block->address, ", not ", expected);
   }
 
   // New memory for the plan, in no set yet.
-  Block* Grown(const Plan& plan) {
+  Block* Grown(const Decision& decision) {
     if (!heap_.options().expandable_segments)
-      return heap_.AddSegment(plan, NextAddress(plan.segment_bytes), plan.segment_bytes);
-    Block* block = heap_.FindGrowth(plan);
+      return heap_.AddSegment(decision, NextAddress(decision.segment_bytes), decision.segment_bytes);
+    Block* block = heap_.FindGrowth(decision);
     if (block == nullptr) {
-      block = heap_.AddReservation(plan, NextAddress(kReservationBytes), kReservationBytes, PageBytes(plan));
+      block = heap_.AddReservation(decision, NextAddress(kReservationBytes), kReservationBytes, PageBytes(decision));
     }
-    if (block->state == BlockState::kUnmapped) block = Mapped(block, plan, plan.rounded_bytes);
-    while (block->size_bytes < plan.rounded_bytes) {
-      block = Mapped(block->next, plan, plan.rounded_bytes - block->size_bytes);
+    if (block->state == BlockState::kUnmapped) block = Mapped(block, decision, decision.rounded_bytes);
+    while (block->size_bytes < decision.rounded_bytes) {
+      block = Mapped(block->next, decision, decision.rounded_bytes - block->size_bytes);
     }
     Heap::TakeFree(block);
     return block;
   }
-  static std::uint64_t PageBytes(const Plan& plan) { return plan.pool->is_small ? 2 * kMiB : 20 * kMiB; }
-  Block* Mapped(Block* unmapped, const Plan& plan, std::uint64_t wanted_bytes) {
-    const std::uint64_t page_bytes = PageBytes(plan);
+  static std::uint64_t PageBytes(const Decision& decision) { return decision.pool->is_small ? 2 * kMiB : 20 * kMiB; }
+  Block* Mapped(Block* unmapped, const Decision& decision, std::uint64_t wanted_bytes) {
+    const std::uint64_t page_bytes = PageBytes(decision);
     return heap_.MarkMapped(unmapped, RoundUp(std::min(wanted_bytes, unmapped->size_bytes), page_bytes), page_bytes);
   }
 

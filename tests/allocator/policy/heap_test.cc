@@ -17,12 +17,14 @@ constexpr std::uint64_t kAddress = std::uint64_t{1} << 40;
 // One lane of a heap whose segments are made where the plan asks for them.
 class HeapTest : public testing::Test {
  protected:
-  Plan PlanOf(std::uint64_t bytes) const { return heap_.MakePlan({.bytes = bytes, .stream = Stream{1}, .pool = {}}); }
+  Decision DecisionOf(std::uint64_t bytes) const {
+    return heap_.Decide({.bytes = bytes, .stream = Stream{1}, .pool = {}});
+  }
   Block* Allocate(std::uint64_t bytes) {
-    const Plan plan = PlanOf(bytes);
-    if (plan.block != nullptr) return heap_.Commit(plan);
+    const Decision decision = DecisionOf(bytes);
+    if (decision.block != nullptr) return heap_.Commit(decision);
     next_address_ += kGiB;
-    return heap_.Place(plan, heap_.AddSegment(plan, next_address_, plan.segment_bytes));
+    return heap_.Place(decision, heap_.AddSegment(decision, next_address_, decision.segment_bytes));
   }
   void TearDown() override { EXPECT_EQ(heap_.Validate(), absl::OkStatus()); }
 
@@ -32,13 +34,13 @@ class HeapTest : public testing::Test {
 
 TEST_F(HeapTest, APlanChangesNothing) {
   Allocate(3 * kMiB);
-  const Plan plan = PlanOf(5 * kMiB);
-  EXPECT_EQ(plan.rounded_bytes, 5 * kMiB);
-  EXPECT_EQ(plan.block->size_bytes, 17 * kMiB);
-  EXPECT_EQ(plan.block->state, BlockState::kFree);
-  EXPECT_EQ(PlanOf(5 * kMiB).block, plan.block);
-  EXPECT_EQ(PlanOf(18 * kMiB).block, nullptr);
-  EXPECT_EQ(PlanOf(18 * kMiB).segment_bytes, 18 * kMiB);
+  const Decision decision = DecisionOf(5 * kMiB);
+  EXPECT_EQ(decision.rounded_bytes, 5 * kMiB);
+  EXPECT_EQ(decision.block->size_bytes, 17 * kMiB);
+  EXPECT_EQ(decision.block->state, BlockState::kFree);
+  EXPECT_EQ(DecisionOf(5 * kMiB).block, decision.block);
+  EXPECT_EQ(DecisionOf(18 * kMiB).block, nullptr);
+  EXPECT_EQ(DecisionOf(18 * kMiB).segment_bytes, 18 * kMiB);
 }
 
 // | 3 live |          17 free          |  ->  | 3 live | 5 live |      12 free      |
@@ -80,7 +82,7 @@ TEST_F(HeapTest, AWaitingBlockMergesWithNothing) {
   Block* b = Allocate(4 * kMiB);
   Heap::MarkPending(b);
   EXPECT_EQ(Heap::Release(a)->size_bytes, 4 * kMiB);
-  EXPECT_EQ(PlanOf(6 * kMiB).block->address, b->End());
+  EXPECT_EQ(DecisionOf(6 * kMiB).block->address, b->End());
   EXPECT_EQ(Heap::Release(b)->size_bytes, 20 * kMiB);
 }
 
@@ -92,17 +94,17 @@ TEST_F(HeapTest, BestFit) {
   Allocate(8 * kMiB);
   Heap::Release(six);
   Heap::Release(four);
-  EXPECT_EQ(PlanOf(3 * kMiB).block->address, four->address);
-  EXPECT_EQ(PlanOf(5 * kMiB).block->address, six->address);
+  EXPECT_EQ(DecisionOf(3 * kMiB).block->address, four->address);
+  EXPECT_EQ(DecisionOf(5 * kMiB).block->address, six->address);
 }
 
 TEST_F(HeapTest, StreamsAndPoolsDoNotShare) {
   Heap::Release(Allocate(4 * kMiB));
-  EXPECT_NE(PlanOf(4 * kMiB).block, nullptr);
-  EXPECT_EQ(heap_.MakePlan({.bytes = 4 * kMiB, .stream = Stream{2}, .pool = {}}).block, nullptr);
+  EXPECT_NE(DecisionOf(4 * kMiB).block, nullptr);
+  EXPECT_EQ(heap_.Decide({.bytes = 4 * kMiB, .stream = Stream{2}, .pool = {}}).block, nullptr);
   const PoolId graph{.first = 0, .second = 7};
   heap_.Pair(graph);
-  EXPECT_EQ(heap_.MakePlan({.bytes = 4 * kMiB, .stream = Stream{1}, .pool = graph}).block, nullptr);
+  EXPECT_EQ(heap_.Decide({.bytes = 4 * kMiB, .stream = Stream{1}, .pool = graph}).block, nullptr);
 }
 
 TEST_F(HeapTest, ARemovedSegmentIsGone) {
@@ -111,26 +113,26 @@ TEST_F(HeapTest, ARemovedSegmentIsGone) {
   heap_.RemoveSegment(Heap::WholeFree(heap_.default_pair().large).at(0));
   EXPECT_EQ(heap_.reserved_bytes(), 0u);
   EXPECT_TRUE(heap_.segments().empty());
-  EXPECT_EQ(PlanOf(30 * kMiB).block, nullptr);
+  EXPECT_EQ(DecisionOf(30 * kMiB).block, nullptr);
 }
 
 TEST(HeapMaxSplitTest, LargeBlocksServeLargeRequestsOnly) {
   Options options;
   options.max_split_size_bytes = 40 * kMiB;
   Heap heap(options);
-  const Plan large = heap.MakePlan({.bytes = 100 * kMiB, .stream = {}, .pool = {}});
+  const Decision large = heap.Decide({.bytes = 100 * kMiB, .stream = {}, .pool = {}});
   Heap::Release(heap.Place(large, heap.AddSegment(large, kAddress, large.segment_bytes)));
-  EXPECT_EQ(heap.MakePlan({.bytes = 30 * kMiB, .stream = {}, .pool = {}}).block, nullptr);
-  EXPECT_EQ(heap.MakePlan({.bytes = 80 * kMiB, .stream = {}, .pool = {}}).block, nullptr) << "20 MiB would be lost";
-  EXPECT_NE(heap.MakePlan({.bytes = 81 * kMiB, .stream = {}, .pool = {}}).block, nullptr);
+  EXPECT_EQ(heap.Decide({.bytes = 30 * kMiB, .stream = {}, .pool = {}}).block, nullptr);
+  EXPECT_EQ(heap.Decide({.bytes = 80 * kMiB, .stream = {}, .pool = {}}).block, nullptr) << "20 MiB would be lost";
+  EXPECT_NE(heap.Decide({.bytes = 81 * kMiB, .stream = {}, .pool = {}}).block, nullptr);
 }
 
 // Each record that it must notice, changed behind its back.
 TEST(HeapValidateTest, NoticesWhatIsWrong) {
   const auto says = [](void (*spoil)(Block& live)) {
     Heap heap{Options()};
-    const Plan plan = heap.MakePlan({.bytes = 3 * kMiB, .stream = {}, .pool = {}});
-    Block* live = heap.Place(plan, heap.AddSegment(plan, kAddress, plan.segment_bytes));
+    const Decision decision = heap.Decide({.bytes = 3 * kMiB, .stream = {}, .pool = {}});
+    Block* live = heap.Place(decision, heap.AddSegment(decision, kAddress, decision.segment_bytes));
     EXPECT_EQ(heap.Validate(), absl::OkStatus());
     const Block before = *live;
     spoil(*live);

@@ -20,7 +20,7 @@ namespace {
 // Two requests, then steps of two kinds that begin alike; and lanes of other streams and pools.
 PlacementPlan SomePlan() {
   LanePlan lane;
-  lane.arena_bytes = 100 * kMiB;
+  lane.segment_bytes = 100 * kMiB;
   lane.peak_bytes = 99 * kMiB;
   lane.requests = {{0, {}, {2}},
                    {0, {}, {4}},
@@ -39,7 +39,7 @@ void ExpectEqual(const PlacementPlan& a, const PlacementPlan& b) {
   EXPECT_EQ(a.made_of, b.made_of);
   ASSERT_EQ(a.lanes.size(), b.lanes.size());
   for (std::size_t lane = 0; lane < a.lanes.size(); ++lane) {
-    EXPECT_EQ(a.lanes[lane].arena_bytes, b.lanes[lane].arena_bytes);
+    EXPECT_EQ(a.lanes[lane].segment_bytes, b.lanes[lane].segment_bytes);
     EXPECT_EQ(a.lanes[lane].peak_bytes, b.lanes[lane].peak_bytes);
     EXPECT_EQ(a.lanes[lane].use, b.lanes[lane].use);
     EXPECT_EQ(a.lanes[lane].is_small, b.lanes[lane].is_small);
@@ -122,7 +122,7 @@ TEST(PlacementPlanTest, WhatIsReadCanBeFollowed) {
       for (int i = 0; i < 20; ++i) {
         const PlannedRequest* planned = cursor.Next(kMinBlockBytes * rng.Between(2049, 9000));
         if (planned == nullptr) continue;
-        for (const std::uint64_t offset : planned->offsets) EXPECT_LE(offset + planned->size_bytes, lane.arena_bytes);
+        for (const std::uint64_t offset : planned->offsets) EXPECT_LE(offset + planned->size_bytes, lane.segment_bytes);
       }
     }
   }

@@ -12,7 +12,7 @@ namespace {
 // Numbers of the requests: 2, 3 prologue; 4, 5, 6 one kind of step; 7, 8 the other.
 LanePlan Steps() {
   LanePlan lane;
-  lane.arena_bytes = kGiB;
+  lane.segment_bytes = kGiB;
   lane.requests = {{0, {}, {2}},        {0, {}, {4, 7}},      {40 * kMiB, {}, {3}},
                    {50 * kMiB, {}, {}}, {10 * kMiB, {}, {5}}, {20 * kMiB, {}, {6}},
                    {30 * kMiB, {}, {}}, {16 * kMiB, {}, {8}}, {32 * kMiB, {}, {}}};
@@ -66,7 +66,7 @@ TEST(PlanCursorTest, AfterManyStrangersTheNextStepBeginsAnew) {
 
 TEST(PlanCursorTest, APlanWithoutStepsIsFollowedOnce) {
   LanePlan lane;
-  lane.arena_bytes = kGiB;
+  lane.segment_bytes = kGiB;
   lane.requests = {{0, {}, {2}}, {}, {4 * kMiB, {}, {}}};
   PlanCursor cursor(lane);
   EXPECT_EQ(cursor.NextNumber(4 * kMiB), 2u);

@@ -130,8 +130,8 @@ TEST(RequestWindowTest, OfATextIsItsEnd) {
       }
     }
     const std::uint64_t most = 2 + rng.Below(200);
-    const absl::StatusOr<RequestTrace> all = readers::ParsePlainTrace(text);
-    const absl::StatusOr<RequestTrace> part = readers::ParsePlainTrace(text, {.max_events = most});
+    const absl::StatusOr<RequestTrace> all = formats::ParsePlainTrace(text);
+    const absl::StatusOr<RequestTrace> part = formats::ParsePlainTrace(text, {.max_events = most});
     ASSERT_TRUE(all.ok() && part.ok()) << all.status() << part.status();
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", ", most, " events"));
     ExpectTheEnd(*all, *part, most);
@@ -147,12 +147,12 @@ TEST(RequestWindowTest, OfAnRmmLogIsItsEnd) {
     }
   }
   absl::StrAppend(&text, "1,00:00:00:000000,allocate failure,(nil),5,0x0\n");
-  const absl::StatusOr<RequestTrace> all = readers::ReadRmmLog(text);
-  const absl::StatusOr<RequestTrace> part = readers::ReadRmmLog(text, {.max_events = 50});
+  const absl::StatusOr<RequestTrace> all = formats::ReadRmmLog(text);
+  const absl::StatusOr<RequestTrace> part = formats::ReadRmmLog(text, {.max_events = 50});
   ASSERT_TRUE(all.ok() && part.ok()) << all.status() << part.status();
   ExpectTheEnd(*all, *part, 50);
-  EXPECT_EQ(readers::FailedInRmmLog(*part), readers::FailedInRmmLog(*all));
-  EXPECT_FALSE(readers::FailedInRmmLog(*part).empty());
+  EXPECT_EQ(formats::FailedInRmmLog(*part), formats::FailedInRmmLog(*all));
+  EXPECT_FALSE(formats::FailedInRmmLog(*part).empty());
 }
 
 }  // namespace

@@ -22,18 +22,18 @@ bool IsRead(const absl::StatusOr<T>& read) {
 }
 
 void CheckUnpacked(absl::string_view bytes) {
-  const absl::StatusOr<std::string> whole = ashlar::readers::Unpack(bytes, kMostUnpacked);
+  const absl::StatusOr<std::string> whole = ashlar::formats::Unpack(bytes, kMostUnpacked);
   if (IsRead(whole)) ASHLAR_CHECK(whole->size() <= kMostUnpacked);
 }
 
 void CheckRequests(absl::string_view bytes) {
-  const auto read = ashlar::readers::ReadChromeTrace(bytes);
+  const auto read = ashlar::formats::ReadChromeTrace(bytes);
   if (!IsRead(read)) return;
   for (const ashlar::trace::Op& op : read->requests) ASHLAR_CHECK(op.id < read->id_count);
 }
 
 void CheckProfile(absl::string_view bytes) {
-  const auto read = ashlar::readers::ReadMemoryProfile(bytes);
+  const auto read = ashlar::formats::ReadMemoryProfile(bytes);
   if (!IsRead(read)) return;
   std::uint64_t end = 0;
   int device = 0;
@@ -49,10 +49,10 @@ void CheckProfile(absl::string_view bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
-  ashlar::readers::Sniff(bytes);
+  ashlar::formats::Sniff(bytes);
   CheckUnpacked(bytes);
   CheckRequests(bytes);
   CheckProfile(bytes);
-  IsRead(ashlar::readers::ReadJsonSnapshot(bytes));
+  IsRead(ashlar::formats::ReadJsonSnapshot(bytes));
   return 0;
 }

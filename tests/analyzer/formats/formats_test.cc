@@ -7,7 +7,7 @@
 
 #include "analyzer/formats/input_file.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using namespace std::string_literals;  // NUL bytes in literals
@@ -72,4 +72,4 @@ TEST(FormatsTest, EveryKindHasAName) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -16,7 +16,7 @@
 #include "analyzer/formats/mapped_file.h"
 #include "analyzer/formats/unpack.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using testing::HasSubstr;
@@ -147,4 +147,4 @@ TEST(GzipTest, DamageIsAnError) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

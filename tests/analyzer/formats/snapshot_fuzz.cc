@@ -24,7 +24,7 @@ void CheckTiling(const Snapshot& snapshot) {
 }
 
 void CheckRoundTrip(const Snapshot& snapshot) {
-  const auto again = ashlar::readers::ReadTorchSnapshot(ashlar::readers::WriteTorchSnapshot(snapshot));
+  const auto again = ashlar::formats::ReadTorchSnapshot(ashlar::formats::WriteTorchSnapshot(snapshot));
   ASHLAR_CHECK(again.ok());
   ASHLAR_CHECK_EQ(again->segments.size(), snapshot.segments.size());
   ASHLAR_CHECK_EQ(again->device_traces.size(), snapshot.device_traces.size());
@@ -36,7 +36,7 @@ void CheckRoundTrip(const Snapshot& snapshot) {
 
 std::string ResultOf(const absl::StatusOr<Snapshot>& snapshot) {
   if (!snapshot.ok()) return snapshot.status().ToString();
-  std::string out = ashlar::readers::WriteTorchSnapshot(*snapshot);
+  std::string out = ashlar::formats::WriteTorchSnapshot(*snapshot);
   for (const auto& note : snapshot->notes) out += note.name + std::to_string(note.count) + note.message;
   return out;
 }
@@ -45,9 +45,9 @@ std::string ResultOf(const absl::StatusOr<Snapshot>& snapshot) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
-  ashlar::readers::Sniff(bytes);
-  const auto snapshot = ashlar::readers::ReadTorchSnapshot(bytes);
-  ASHLAR_CHECK(ResultOf(snapshot) == ResultOf(ashlar::readers::ReadTorchSnapshotWhole(bytes)));
+  ashlar::formats::Sniff(bytes);
+  const auto snapshot = ashlar::formats::ReadTorchSnapshot(bytes);
+  ASHLAR_CHECK(ResultOf(snapshot) == ResultOf(ashlar::formats::ReadTorchSnapshotWhole(bytes)));
   if (!snapshot.ok()) {
     ASHLAR_CHECK(!snapshot.status().message().empty());
     return 0;

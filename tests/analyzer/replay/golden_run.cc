@@ -57,9 +57,9 @@ GoldenFolder::GoldenFolder(std::string folder) : folder_(std::move(folder)) {
 const trace::RequestTrace& GoldenFolder::Trace(const std::string& name) {
   const auto [it, is_new] = traces_.try_emplace(name);
   if (is_new) {
-    const absl::StatusOr<std::string> text = readers::ReadInput(folder_ + "/traces/" + name + ".txt.gz");
+    const absl::StatusOr<std::string> text = formats::ReadInput(folder_ + "/traces/" + name + ".txt.gz");
     ASHLAR_CHECK(text.ok());
-    absl::StatusOr<trace::RequestTrace> trace = readers::ParsePlainTrace(*text);
+    absl::StatusOr<trace::RequestTrace> trace = formats::ParsePlainTrace(*text);
     ASHLAR_CHECK(trace.ok());
     it->second = *std::move(trace);
   }

@@ -83,9 +83,9 @@ void CompareUnder(std::uint64_t seed, const std::string& conf) {
                                                << ", " << replay->warm.fidelity.final_state_difference;
   EXPECT_FALSE(replay->program.requests.put_back.empty());
   const timeline::Timeline observed = std::exchange(replay->observed, {});
-  const remedies::WhatIfInput input =
-      remedies::InputOf(*replay, observed, {.segment_addresses = device::AddressOrder::kAscending});
-  const auto row = remedies::RunWhatIf(input.requests, input.settings, *policy::ParseConf(conf, Compat::kTorch210));
+  const whatif::WhatIfInput input =
+      whatif::InputOf(*replay, observed, {.segment_addresses = device::AddressOrder::kAscending});
+  const auto row = whatif::RunWhatIf(input.requests, input.settings, *policy::ParseConf(conf, Compat::kTorch210));
   ASSERT_TRUE(row.ok()) << row.status();
   EXPECT_EQ(row->peak_reserved_bytes, PeakReserved(Record(TreeProgram(seed, conf).Make())));
 }

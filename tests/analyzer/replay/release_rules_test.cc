@@ -95,9 +95,9 @@ TEST(GuessCompatTest, AllFilesOfAReleaseHaveItsRules) {
   std::sort(files.begin(), files.end());
   EXPECT_GE(files.size(), 30u);
   for (const std::string& file : files) {
-    const auto bytes = readers::ReadInput(folder + "/" + file);
+    const auto bytes = formats::ReadInput(folder + "/" + file);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
-    const auto snapshot = readers::ReadTorchSnapshot(*bytes);
+    const auto snapshot = formats::ReadTorchSnapshot(*bytes);
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     EXPECT_EQ(GuessCompat(*snapshot), CompatOfRelease(file)) << file;
     if (!file.ends_with("descending.pickle.gz")) continue;

@@ -73,16 +73,16 @@ void AddStacks(const Program& program, const Recording& recording, trace::Snapsh
   }
 }
 
-std::optional<remedies::WhatIfRow> Foretold(const trace::Snapshot& snapshot, std::uint64_t capacity_bytes) {
+std::optional<whatif::WhatIfRow> Foretold(const trace::Snapshot& snapshot, std::uint64_t capacity_bytes) {
   absl::StatusOr<RecordedReplay> recorded =
       ReplayAsRecorded(snapshot, 0, {.compat = Compat::kTorch210, .free_order = policy::FreeOrder::kAddress});
   EXPECT_TRUE(recorded.ok()) << recorded.status();
   EXPECT_TRUE(recorded->warm.fidelity.IsExact());
   const timeline::Timeline observed = std::exchange(recorded->observed, {});
-  const remedies::WhatIfInput input = remedies::InputOf(
+  const whatif::WhatIfInput input = whatif::InputOf(
       *recorded, observed,
       {.capacity_bytes = capacity_bytes, .segment_addresses = device::AddressOrder::kAscending, .threads = 1});
-  const auto row = remedies::RunWhatIf(input.requests, input.settings, input.settings.baseline);
+  const auto row = whatif::RunWhatIf(input.requests, input.settings, input.settings.baseline);
   EXPECT_TRUE(row.ok()) << row.status();
   return *row;
 }
@@ -99,7 +99,7 @@ void Compare(Program program, std::uint64_t from_bytes, std::uint64_t to_bytes, 
   if (recording.stats.num_ooms > 0) return;  // it would have ended there
   trace::Snapshot snapshot = MakeSnapshot(recording, {});
   if (has_stacks) AddStacks(program, recording, snapshot);
-  const std::optional<remedies::WhatIfRow> row = Foretold(snapshot, to_bytes);
+  const std::optional<whatif::WhatIfRow> row = Foretold(snapshot, to_bytes);
   program.capacity_bytes = to_bytes;
   const core::Stats rerun = Record(program).stats;
   EXPECT_EQ(row->peak_reserved_bytes, static_cast<std::uint64_t>(rerun.reserved_bytes.all().peak)) << ToCpp(program);

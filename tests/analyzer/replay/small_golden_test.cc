@@ -70,7 +70,7 @@ TEST(SmallGoldenTest, EveryLogIsAsRecorded) {
   const std::vector<SmallRun> runs = ReadIndex();
   EXPECT_GE(runs.size(), 30u);
   for (const SmallRun& run : runs) {
-    const trace::RequestTrace trace = *readers::ParsePlainTrace(ReadText(kFolder + run.trace + ".trace"));
+    const trace::RequestTrace trace = *formats::ParsePlainTrace(ReadText(kFolder + run.trace + ".trace"));
     const std::string log = ProductLog(run, trace);
     ASSERT_EQ(ModelLog(run.options, trace), log) << run.file << ": the model decides otherwise";
     if (is_writing) {

@@ -18,7 +18,7 @@
 #include "gtest/gtest.h"
 #include "tests/analyzer/analyses/causes/cause_cases.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using analyses::CauseFinding;
@@ -43,8 +43,8 @@ std::vector<TestedCause> MustTest(const SeededInput& input, const Diagnosis& dia
   const absl::StatusOr<replay::SnapshotProgram> program =
       replay::MakeProgram(input.snapshot, 0, replay::SizeRuleOf(diagnosis.options()));
   EXPECT_TRUE(program.ok()) << program.status();
-  const RequestTrace without_retries = remedies::WhatIfRequests(*program, true);
-  const RequestTrace as_recorded = remedies::WhatIfRequests(*program, false);
+  const RequestTrace without_retries = whatif::WhatIfRequests(*program, true);
+  const RequestTrace as_recorded = whatif::WhatIfRequests(*program, false);
   WhatIfSettings settings;
   settings.baseline = diagnosis.options();
   settings.capacity_bytes = CapacityOf(diagnosis.timeline());
@@ -234,4 +234,4 @@ TEST(RequestTransformsTest, BlocksAreFoundAgainInTheRequests) {
 }
 
 }  // namespace
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

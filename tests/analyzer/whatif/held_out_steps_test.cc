@@ -39,9 +39,9 @@ TEST(HeldOutStepsTest, ARunOfSomeStepsHasWhatTheyAskForAndWhatLasts) {
     if (step == 1) run.list.Allocate(30 * kMiB);  // for good
     run.list.Free(passing);
   }
-  EXPECT_EQ(MebibytesAsked(remedies::OnlySteps(run.list.trace(), run.begins, {true, false, true, true})),
+  EXPECT_EQ(MebibytesAsked(whatif::OnlySteps(run.list.trace(), run.begins, {true, false, true, true})),
             (std::vector<std::uint64_t>{1, 10, 20, 30, 12, 22, 13, 23}));
-  EXPECT_EQ(remedies::OnlySteps(run.list.trace(), run.begins, {true, true, true, true}).requests.size(),
+  EXPECT_EQ(whatif::OnlySteps(run.list.trace(), run.begins, {true, true, true, true}).requests.size(),
             run.list.trace().requests.size());
 }
 
@@ -56,7 +56,7 @@ TEST(HeldOutStepsTest, HalvesOfTheStepsAreHeldOutEachOnceAndTheFirstNever) {
     seen.push_back(left_out);
     return policy::Options{};
   };
-  const auto held_out = remedies::HoldOutSteps(run.list.trace(), run.begins, {}, plan_without);
+  const auto held_out = whatif::HoldOutSteps(run.list.trace(), run.begins, {}, plan_without);
   ASSERT_TRUE(held_out.has_value());
   EXPECT_EQ(held_out->runs, 6u);
   EXPECT_EQ(held_out->worst, 1.0);
@@ -65,8 +65,8 @@ TEST(HeldOutStepsTest, HalvesOfTheStepsAreHeldOutEachOnceAndTheFirstNever) {
                                                  {0, 0, 1, 1, 0, 0}, {0, 1, 1, 1, 0, 0}, {0, 0, 0, 0, 1, 1}};
   EXPECT_EQ(seen, halves);
   // Nothing to hold out.
-  EXPECT_FALSE(remedies::HoldOutSteps(run.list.trace(), {run.begins.data(), 2}, {}, plan_without).has_value());
-  EXPECT_FALSE(remedies::HoldOutSteps(run.list.trace(), {}, {}, plan_without).has_value());
+  EXPECT_FALSE(whatif::HoldOutSteps(run.list.trace(), {run.begins.data(), 2}, {}, plan_without).has_value());
+  EXPECT_FALSE(whatif::HoldOutSteps(run.list.trace(), {}, {}, plan_without).has_value());
 }
 
 // A table, its gradient and the optimizer's two states, of one size, and of each step a batch of another length: under
@@ -96,20 +96,20 @@ SteppedRun TableOfRows(std::uint64_t seed, bool is_one_length) {
   return run;
 }
 
-remedies::PlanChoice ChoiceOf(const SteppedRun& run, bool repeats = false) {
-  const auto lanes = *remedies::LaneRequestsOf(run.list.trace(), {});
-  return *remedies::ChoosePlan({run.list.trace(), {}, lanes, run.begins, 1'000'000, repeats});
+whatif::PlanChoice ChoiceOf(const SteppedRun& run, bool repeats = false) {
+  const auto lanes = *whatif::LaneRequestsOf(run.list.trace(), {});
+  return *whatif::ChoosePlan({run.list.trace(), {}, lanes, run.begins, 1'000'000, repeats});
 }
 
-std::uint64_t NeedOf(const SteppedRun& run, const remedies::PlanChoice& planned) {
-  return remedies::NeedOf(run.list.trace(), remedies::Following({}, planned.made.plan), 0).Bytes();
+std::uint64_t NeedOf(const SteppedRun& run, const whatif::PlanChoice& planned) {
+  return whatif::NeedOf(run.list.trace(), whatif::Following({}, planned.made.plan), 0).Bytes();
 }
 
 TEST(PlanChoiceTest, APlanThatFitsItsOwnRunAloneIsNotChosen) {
   int worse = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const SteppedRun run = TableOfRows(seed, false), other = TableOfRows(seed + 100, false);
-    const remedies::PlanChoice own = ChoiceOf(run, true), chosen = ChoiceOf(run);
+    const whatif::PlanChoice own = ChoiceOf(run, true), chosen = ChoiceOf(run);
     EXPECT_LE(own.with.Bytes(), own.without.Bytes());
     EXPECT_FALSE(own.held_out.has_value());
     const std::uint64_t without = NeedOf(other, {});
@@ -120,7 +120,7 @@ TEST(PlanChoiceTest, APlanThatFitsItsOwnRunAloneIsNotChosen) {
 }
 
 TEST(PlanChoiceTest, StepsOfOneLengthAreAllPlanned) {
-  const remedies::PlanChoice chosen = ChoiceOf(TableOfRows(1, true));
+  const whatif::PlanChoice chosen = ChoiceOf(TableOfRows(1, true));
   ASSERT_TRUE(chosen.held_out.has_value());
   EXPECT_LE(chosen.held_out->worst, 1);
   EXPECT_FALSE(chosen.lasting_only);

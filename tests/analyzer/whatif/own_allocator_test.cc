@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/analyzer/whatif/request_list.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST(OwnAllocatorTest, ItsOwnRunsAreNotTriedAgain) {
 }
 
 }  // namespace
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

@@ -91,22 +91,22 @@ class Program {
 constexpr std::uint64_t kPage = policy::kRoundLargeBytes;
 
 policy::Options PlanOf(const Program& program) {
-  const auto lanes = *remedies::LaneRequestsOf(program.list.trace(), {});
-  return remedies::Following(
+  const auto lanes = *whatif::LaneRequestsOf(program.list.trace(), {});
+  return whatif::Following(
       {}, analyses::MakePlan(lanes, program.begins, {.target_height = {}, .max_steps = 1'000'000}).plan);
 }
 
 // As `ashlar plan` chooses it: none where none helps.
 policy::Options ChosenPlanOf(const Program& program) {
-  const auto lanes = *remedies::LaneRequestsOf(program.list.trace(), {});
-  return remedies::Following(
-      {}, remedies::ChoosePlan({program.list.trace(), {}, lanes, program.begins, 1'000'000})->made.plan);
+  const auto lanes = *whatif::LaneRequestsOf(program.list.trace(), {});
+  return whatif::Following({},
+                           whatif::ChoosePlan({program.list.trace(), {}, lanes, program.begins, 1'000'000})->made.plan);
 }
 
 std::uint64_t SegmentBytes(const policy::Options& options) {
   std::uint64_t bytes = 0;
   if (options.plan == nullptr) return 0;
-  for (const policy::LanePlan& lane : options.plan->lanes) bytes += lane.arena_bytes;
+  for (const policy::LanePlan& lane : options.plan->lanes) bytes += lane.segment_bytes;
   return bytes;
 }
 
@@ -158,7 +158,7 @@ Needs Compare(const Way& planned, const Way& other) {
     const policy::Options plan = ChosenPlanOf(Program(a));
     const Program program(b);
     const trace::RequestTrace& trace = program.list.trace();
-    const std::uint64_t floor = analyses::PageFloor(*remedies::LaneRequestsOf(trace, {}), kPage);
+    const std::uint64_t floor = analyses::PageFloor(*whatif::LaneRequestsOf(trace, {}), kPage);
     const std::uint64_t with = Need(trace, plan, floor, 2 * floor + SegmentBytes(plan));
     const std::uint64_t without = Need(trace, {}, floor, 2 * floor);
     out.with += static_cast<double>(with) / static_cast<double>(floor);
@@ -241,7 +241,7 @@ TEST(PlanOtherRunsTest, StreamsAndPoolsAreToldByTheirFirstRequests) {
   policy::Options options;
   const trace::RequestTrace planned = program({0, 1, 2, 3}, 70);
   options.plan = std::make_shared<const policy::PlacementPlan>(
-      analyses::MakePlan(*remedies::LaneRequestsOf(planned, {}), {}, {}).plan);
+      analyses::MakePlan(*whatif::LaneRequestsOf(planned, {}), {}, {}).plan);
   for (const trace::RequestTrace& trace : {planned, program({3, 2, 0, 1}, 80), program({1, 3, 2, 0}, 5)}) {
     replay::RequestReplay replay({options, {.capacity_bytes = replay::kAmpleBytes}, {}});
     ASSERT_EQ(replay.Run(trace), absl::OkStatus());

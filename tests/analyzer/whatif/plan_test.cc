@@ -82,13 +82,12 @@ policy::Options Following(const policy::PlacementPlan& plan) {
 }
 
 analyses::MadePlan PlanOf(const trace::RequestTrace& trace, const std::vector<std::int64_t>& begins) {
-  return analyses::MakePlan(*remedies::LaneRequestsOf(trace, {}), begins,
-                            {.target_height = {}, .max_steps = 1'000'000});
+  return analyses::MakePlan(*whatif::LaneRequestsOf(trace, {}), begins, {.target_height = {}, .max_steps = 1'000'000});
 }
 
-std::uint64_t ArenaBytes(const analyses::MadePlan& made) {
+std::uint64_t PlannedSegmentBytes(const analyses::MadePlan& made) {
   std::uint64_t bytes = 0;
-  for (const analyses::PlannedLane& lane : made.lanes) bytes += lane.arena_bytes;
+  for (const analyses::PlannedLane& lane : made.lanes) bytes += lane.segment_bytes;
   return bytes;
 }
 
@@ -122,7 +121,7 @@ TEST(PlanTest, WhatKeepsToItsPlanLiesWhereThePlanSays) {
     ASSERT_EQ(replay.Run(program.list.trace(), &sink), absl::OkStatus());
     EXPECT_EQ(sink.planned, requests) << "seed " << seed << ": every request is placed by the plan";
     const core::Stats stats = replay.allocator().stats();
-    EXPECT_EQ(static_cast<std::uint64_t>(stats.reserved_bytes.all().peak), ArenaBytes(made));
+    EXPECT_EQ(static_cast<std::uint64_t>(stats.reserved_bytes.all().peak), PlannedSegmentBytes(made));
     EXPECT_EQ(replay.allocator().Validate(), absl::OkStatus());
   }
 }
@@ -137,7 +136,7 @@ TEST(PlanTest, WhatLeavesItsPlanIsServedAllTheSame) {
       replay::RequestReplay without({{}, {.capacity_bytes = replay::kAmpleBytes}, {}});
       ASSERT_EQ(without.Run(*trace), absl::OkStatus());
       const auto peak = static_cast<std::uint64_t>(without.allocator().stats().reserved_bytes.all().peak);
-      replay::RequestReplay replay({Following(made.plan), {.capacity_bytes = peak + ArenaBytes(made)}, {}});
+      replay::RequestReplay replay({Following(made.plan), {.capacity_bytes = peak + PlannedSegmentBytes(made)}, {}});
       ASSERT_EQ(replay.Run(*trace), absl::OkStatus());
       EXPECT_EQ(replay.allocator().stats().num_ooms, 0u) << "seed " << seed;
       EXPECT_EQ(replay.allocator().Validate(), absl::OkStatus());
@@ -145,11 +144,11 @@ TEST(PlanTest, WhatLeavesItsPlanIsServedAllTheSame) {
   }
 }
 
-TEST(PlanTest, WhereTheDeviceHasNoArenaTheRulesServe) {
+TEST(PlanTest, WhereTheDeviceHasNoPlannedSegmentTheRulesServe) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const SteppedProgram program(seed);
     analyses::MadePlan made = PlanOf(program.list.trace(), program.begins);
-    for (policy::LanePlan& lane : made.plan.lanes) lane.arena_bytes = kGiB * 100;
+    for (policy::LanePlan& lane : made.plan.lanes) lane.segment_bytes = kGiB * 100;
     CountingSink with, without;
     replay::RequestReplay a({Following(made.plan), {.capacity_bytes = 4 * kGiB}, {}});
     replay::RequestReplay b({{}, {.capacity_bytes = 4 * kGiB}, {}});
@@ -167,7 +166,7 @@ TEST(PlanTest, RecordingsAreReplayedToTheBit) {
     const SteppedProgram other(seed + 1);
     const analyses::MadePlan made = PlanOf(program.list.trace(), program.begins);
     const trace::RequestTrace& trace = seed % 3 == 2 ? other.list.trace() : program.list.trace();
-    device::SimDevice device({.capacity_bytes = seed % 5 == 4 ? ArenaBytes(made) + 30 * kMiB : 64 * kGiB});
+    device::SimDevice device({.capacity_bytes = seed % 5 == 4 ? PlannedSegmentBytes(made) + 30 * kMiB : 64 * kGiB});
     core::CachingAllocator allocator(&device, Following(made.plan));
     allocator.SetFailureReports(false);
     std::unique_ptr<core::Recorder> recorder;
@@ -227,8 +226,8 @@ TEST(PlanTest, ACallThatFailsIsOvercome) {
   }
 }
 
-// A cache that is emptied gives the arenas back; the next requests have them again.
-TEST(PlanTest, TheArenaComesBack) {
+// A cache that is emptied gives the planned segments back; the next requests have them again.
+TEST(PlanTest, ThePlannedSegmentComesBack) {
   const SteppedProgram program(5);
   const analyses::MadePlan made = PlanOf(program.list.trace(), program.begins);
   device::SimDevice device({.capacity_bytes = 64 * kGiB});
@@ -236,7 +235,7 @@ TEST(PlanTest, TheArenaComesBack) {
   for (int round = 0; round < 3; ++round) {
     std::uint64_t expected = 0;
     for (const policy::LanePlan& lane : made.plan.lanes) {
-      if (lane.use == policy::LaneUse::kDefaultStream) expected += lane.arena_bytes;
+      if (lane.use == policy::LaneUse::kDefaultStream) expected += lane.segment_bytes;
     }
     core::Block* large = *allocator.Allocate(3 * kMiB, Stream{0});
     core::Block* small = *allocator.Allocate(3 * kKiB, Stream{0});

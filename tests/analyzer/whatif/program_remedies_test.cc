@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using analyses::CauseKind;
@@ -83,4 +83,4 @@ TEST(ProgramRemediesTest, EveryCauseOfTheProgramHasOne) {
 }
 
 }  // namespace
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

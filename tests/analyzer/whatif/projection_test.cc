@@ -17,7 +17,7 @@
 #include "tests/analyzer/timeline/story.h"
 #include "tests/shared_dir.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 struct Cut {
@@ -45,8 +45,8 @@ void Compare(const trace::RequestTrace& whole, std::size_t step_end, const analy
 // Every capture with at least four whole steps is cut ten times, in its last two steps but one.
 Cut CutCapture(const std::string& file) {
   Cut out;
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
-  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*bytes);
+  const absl::StatusOr<std::string> bytes = formats::ReadInput(file);
+  const absl::StatusOr<trace::Snapshot> snapshot = formats::ReadTorchSnapshot(*bytes);
   EXPECT_TRUE(snapshot.ok()) << file;
   const absl::StatusOr<timeline::Timeline> observed =
       timeline::MakeObservedTimeline(*snapshot, 0, timeline::TorchRule());
@@ -102,4 +102,4 @@ TEST(ProjectionTest, RecordedRunsGoOnAsTheyDid) {
 }
 
 }  // namespace
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

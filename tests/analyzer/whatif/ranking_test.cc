@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/analyzer/whatif/request_list.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using testing::ElementsAre;
@@ -201,4 +201,4 @@ TEST(AdviceTest, SaysThePrice) {
 }
 
 }  // namespace
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

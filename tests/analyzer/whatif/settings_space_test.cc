@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/analyzer/whatif/request_list.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using policy::Compat;
@@ -159,4 +159,4 @@ TEST(ConfTextTest, SettingsThatTheSearchCannotNameAreNullopt) {
 }
 
 }  // namespace
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/analyzer/whatif/request_list.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using policy::Compat;
@@ -247,4 +247,4 @@ TEST(SweepTest, WhereTheDefaultIsBestNothingIsPasted) {
 }
 
 }  // namespace
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/analyzer/whatif/request_list.h"
 
-namespace ashlar::remedies {
+namespace ashlar::whatif {
 namespace {
 
 using testing::HasSubstr;
@@ -298,4 +298,4 @@ TEST(WhatIfTest, NoMoreRowsAreWatchedAtOnceThanAWatchMay) {
 }
 
 }  // namespace
-}  // namespace ashlar::remedies
+}  // namespace ashlar::whatif

@@ -79,7 +79,7 @@ TEST(BoundTest, NothingAliveIsNoDivisionByZero) {
 
 TEST(BoundTest, AProblemsOwnOffsetsAreChecked) {
   SchemaCheck schema = BoundSchema();
-  readers::PackingProblem problem{{"a", "b"}, {{0, 3, 4}, {2, 9, 5}}, {6, 0}};
+  formats::PackingProblem problem{{"a", "b"}, {{0, 3, 4}, {2, 9, 5}}, {6, 0}};
   const absl::StatusOr<answers::BoundAnswer> good = answers::BoundOfProblem("x", problem, 1000);
   ASSERT_TRUE(good.ok()) << good.status();
   const Json document = ExpectSoundBound(*good, schema);

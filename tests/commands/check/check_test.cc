@@ -37,7 +37,7 @@ std::string FailingRun(const std::string& conf = "") {
   EXPECT_NE(run.Allocate(40 * kMiB), nullptr);  // from the cached 60
   EXPECT_NE(run.Allocate(21 * kMiB), nullptr);  // 20 are left: a segment of 22
   EXPECT_EQ(run.Allocate(900 * kMiB), nullptr);
-  return readers::WriteTorchSnapshot(run.Finish());
+  return formats::WriteTorchSnapshot(run.Finish());
 }
 
 const answers::CheckRow& Only(const CheckAnswer& report) {
@@ -80,7 +80,7 @@ TEST(CheckTest, RetriesThatMayBeEmptyCacheAreNotGuessed) {
   Recording recording("", 100 * kMiB);
   recording.Free(recording.Allocate(60 * kMiB));
   ASSERT_NE(recording.Allocate(80 * kMiB), nullptr);  // fits only after the cache went back
-  const answers::TracedRun run = MustTrace(readers::WriteTorchSnapshot(recording.Finish()));
+  const answers::TracedRun run = MustTrace(formats::WriteTorchSnapshot(recording.Finish()));
   EXPECT_EQ(VerdictOn(run, {.max_retries = 0}), CheckVerdict::kNotInTrace);
   EXPECT_EQ(VerdictOn(run, {.max_retries = 1}), CheckVerdict::kHolds);
   EXPECT_THAT(Only(answers::CheckTrace("x", run, {.max_retries = 0})).reason, HasSubstr("between 0 and 1"));
@@ -90,7 +90,7 @@ TEST(CheckTest, WhatTheTraceCannotAnswerDoesNotPass) {
   Recording recording("", kGiB);
   recording.Allocate(60 * kMiB);
   recording.ForgetEvents();
-  const answers::TracedRun state = MustTrace(readers::WriteTorchSnapshot(recording.Finish()));
+  const answers::TracedRun state = MustTrace(formats::WriteTorchSnapshot(recording.Finish()));
   EXPECT_EQ(VerdictOn(state, {.max_reserved_bytes = kGiB}), CheckVerdict::kNotInTrace);
   EXPECT_EQ(VerdictOn(state, {.max_reserved_bytes = kMiB}), CheckVerdict::kBroken);  // it held more in the end
   EXPECT_EQ(VerdictOn(state, {.min_utilisation = 0.0}), CheckVerdict::kNotInTrace);
@@ -221,7 +221,7 @@ TEST(CheckTest, EveryDeviceIsJudged) {
   failing.Allocate(100 * kMiB);
   EXPECT_EQ(failing.Allocate(200 * kMiB), nullptr);
   AddDevice(failing.Finish(), 1, snapshot);
-  const std::string bytes = readers::WriteTorchSnapshot(snapshot);
+  const std::string bytes = formats::WriteTorchSnapshot(snapshot);
   const absl::StatusOr<std::vector<answers::TracedRun>> runs = answers::TraceDevices(*answers::LoadInput(bytes), {});
   ASSERT_TRUE(runs.ok()) << runs.status();
   const CheckAnswer report = answers::CheckDevices("x", *runs, {.max_reserved_bytes = 200 * kMiB, .max_ooms = 0});

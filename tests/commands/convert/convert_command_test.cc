@@ -54,7 +54,7 @@ TEST_F(ConvertTest, ASnapshotThroughARecordingIsTheSame) {
   EXPECT_LT(FileBytes(recording).size(), FileBytes(kExample).size());
   const std::string again = Convert(recording, "b.pickle");
   EXPECT_THAT(said_, IsEmpty());
-  EXPECT_EQ(FileBytes(again), readers::WriteTorchSnapshot(*readers::ReadTorchSnapshot(FileBytes(kExample))));
+  EXPECT_EQ(FileBytes(again), formats::WriteTorchSnapshot(*formats::ReadTorchSnapshot(FileBytes(kExample))));
   for (const std::string command : {"explain --capacity 12GiB ", "explain --json ", "replay --json "}) {
     EXPECT_EQ(Out(command + recording), Out(command + kExample)) << command;
   }
@@ -62,7 +62,7 @@ TEST_F(ConvertTest, ASnapshotThroughARecordingIsTheSame) {
 
 // A recording keeps names as the program gave them, whatever bytes they are.
 TEST_F(ConvertTest, NamesOfAnyBytesReachNoTerminalAndNoSpreadsheet) {
-  trace::Snapshot snapshot = *readers::ReadTorchSnapshot(FileBytes(kExample));
+  trace::Snapshot snapshot = *formats::ReadTorchSnapshot(FileBytes(kExample));
   const trace::FrameId frame = snapshot.stacks.InternFrame("@a\x1b[2J\xff.py", 3, "=cmd\x1b[2J\xc2\x9b\xff\x7f");
   const trace::StackId stack = snapshot.stacks.InternStack({frame});
   for (trace::SnapshotSegment& segment : snapshot.segments) {
@@ -90,7 +90,7 @@ TEST_F(ConvertTest, NamesOfAnyBytesReachNoTerminalAndNoSpreadsheet) {
   const std::string frames = FileBytes(tables + "frames.csv");
   EXPECT_THAT(frames, AllOf(HasSubstr(",'@a?[2J?.py,3,"), HasSubstr(",'=cmd?[2J???\n")));
   for (const std::string& text : texts) {
-    EXPECT_TRUE(readers::IsUtf8(text));
+    EXPECT_TRUE(formats::IsUtf8(text));
     for (const char* control : {"\x1b", "\x7f", "\xc2\x9b", "\r"}) EXPECT_THAT(text, Not(HasSubstr(control)));
   }
   // Python would refuse a text that is no UTF-8; controls are kept.

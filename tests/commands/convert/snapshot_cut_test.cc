@@ -19,9 +19,9 @@ namespace {
 constexpr char kCutExample[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle";
 
 absl::StatusOr<trace::Snapshot> SnapshotOf(const std::string& path) {
-  const absl::StatusOr<std::string> bytes = readers::ReadInput(path);
+  const absl::StatusOr<std::string> bytes = formats::ReadInput(path);
   if (!bytes.ok()) return bytes.status();
-  return readers::ReadTorchSnapshot(*bytes);
+  return formats::ReadTorchSnapshot(*bytes);
 }
 
 // Bytes of live blocks by their request.
@@ -49,7 +49,7 @@ void ExpectFits(const trace::Snapshot& snapshot, const CutRule& rule) {
   const absl::StatusOr<ObservedRun> run = ObserveSnapshot(cut.snapshot, {});
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_TRUE(run->timeline.Validate().ok());
-  EXPECT_TRUE(readers::ReadTorchSnapshot(readers::WriteTorchSnapshot(cut.snapshot)).ok());
+  EXPECT_TRUE(formats::ReadTorchSnapshot(formats::WriteTorchSnapshot(cut.snapshot)).ok());
 }
 
 TEST(SnapshotCutTest, LargeBlocksStayAndOthersAreFree) {

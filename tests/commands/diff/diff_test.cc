@@ -33,7 +33,7 @@ answers::TracedRun DiffMustTrace(const std::string& bytes) {
 }
 
 answers::TracedRun DiffMustTrace(Recording& recording) {
-  return DiffMustTrace(readers::WriteTorchSnapshot(recording.Finish()));
+  return DiffMustTrace(formats::WriteTorchSnapshot(recording.Finish()));
 }
 
 Json DiffSchema() { return Json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/diff.schema.json")); }
@@ -148,8 +148,8 @@ trace::Snapshot RunOfLines(const std::vector<DiffLine>& lines) {
 
 Json StackRows(const std::vector<DiffLine>& a, const std::vector<DiffLine>& b) {
   const absl::StatusOr<answers::DiffAnswer> diff =
-      answers::MakeDiff("a", DiffMustTrace(readers::WriteTorchSnapshot(RunOfLines(a))), "b",
-                        DiffMustTrace(readers::WriteTorchSnapshot(RunOfLines(b))), DiffMoment::kEnd);
+      answers::MakeDiff("a", DiffMustTrace(formats::WriteTorchSnapshot(RunOfLines(a))), "b",
+                        DiffMustTrace(formats::WriteTorchSnapshot(RunOfLines(b))), DiffMoment::kEnd);
   EXPECT_TRUE(diff.ok()) << diff.status();
   SchemaCheck schema(DiffSchema());
   return ExpectSoundDiff(*diff, schema)["by_stack"];
@@ -229,7 +229,7 @@ TEST(DiffTest, RealPairsSumAndTurnRound) {
   const std::vector<std::string> files = SnapshotFiles();
   std::vector<answers::TracedRun> runs;
   for (const std::string& file : files) {
-    const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
+    const absl::StatusOr<std::string> bytes = formats::ReadInput(file);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     runs.push_back(DiffMustTrace(*bytes));
   }

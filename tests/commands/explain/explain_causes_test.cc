@@ -68,11 +68,11 @@ TEST(ExplainCausesTest, AProgramsOwnCauseComesWithItsRemedy) {
     const answers::Explanation explanation = ExplainCausesMustExplain(seeded.make());
     const std::string text = report::ToText(explanation);
     EXPECT_EQ(text.find("\nIN THE PROGRAM") != std::string::npos, !explanation.program_remedies.empty());
-    for (const remedies::ProgramRemedy& remedy : explanation.program_remedies) {
+    for (const whatif::ProgramRemedy& remedy : explanation.program_remedies) {
       ++offered[std::string(analyses::CauseName(remedy.cause))];
     }
     if (explanation.program_remedies.empty()) continue;
-    const remedies::ProgramRemedy& first = explanation.program_remedies.front();
+    const whatif::ProgramRemedy& first = explanation.program_remedies.front();
     EXPECT_THAT(text, HasSubstr(first.sentence));
     for (const std::string& line : first.python) EXPECT_THAT(text, HasSubstr(line));
   }

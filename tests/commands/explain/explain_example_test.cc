@@ -26,7 +26,7 @@ using testing::IsEmpty;
 constexpr char kExampleFile[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle";
 
 answers::Explanation MustExplain(const answers::ExplainOptions& options) {
-  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(FileBytes(kExampleFile));
+  const absl::StatusOr<trace::Snapshot> snapshot = formats::ReadTorchSnapshot(FileBytes(kExampleFile));
   EXPECT_TRUE(snapshot.ok()) << snapshot.status();
   const absl::StatusOr<answers::Explanation> explanation = answers::ExplainSnapshot(*snapshot, options);
   EXPECT_TRUE(explanation.ok()) << explanation.status();
@@ -53,13 +53,13 @@ answers::Explanation MustExplainSnapshot(const trace::Snapshot& snapshot) {
 trace::Snapshot LeakyProgram() {
   std::ifstream file(ASHLAR_SOURCE_DIR "/tests/hollow/record/corpus/native_log/leaky.log", std::ios::binary);
   const std::string log((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadNativeLog(log);
+  const absl::StatusOr<trace::Snapshot> snapshot = formats::ReadNativeLog(log);
   EXPECT_TRUE(snapshot.ok()) << snapshot.status();
   return *snapshot;
 }
 
 TEST(ExplainExampleTest, TheFileIsWhatTheGeneratorWrites) {
-  const std::string made = readers::WriteTorchSnapshot(ExampleTraining());
+  const std::string made = formats::WriteTorchSnapshot(ExampleTraining());
   if (const char* update = std::getenv("ASHLAR_UPDATE_EXAMPLES"); update != nullptr && std::string(update) == "1") {
     std::ofstream(kExampleFile, std::ios::binary) << made;
   }
@@ -98,7 +98,7 @@ TEST(ExplainExampleTest, FragmentationReplayedExactlyAndTheRemedyFits) {
   EXPECT_EQ(explanation.accounting.outside_bytes, 550 * kMiB);  // what the generator holds back
   EXPECT_THAT(explanation.advice.sentence, HasSubstr("expandable_segments:True would have fitted to the end of the"));
   ASSERT_FALSE(explanation.what_if.empty());
-  const remedies::WhatIfRow& baseline = explanation.what_if.front();
+  const whatif::WhatIfRow& baseline = explanation.what_if.front();
   EXPECT_TRUE(baseline.is_baseline);
   EXPECT_EQ(baseline.feasible, false);
   EXPECT_EQ(baseline.peak_reserved_bytes, explanation.peak.reserved_bytes);
@@ -109,7 +109,7 @@ TEST(ExplainExampleTest, FragmentationReplayedExactlyAndTheRemedyFits) {
   EXPECT_TRUE(failed.release->is_minimal);
   EXPECT_LT(failed.release->bytes, 84 * kMiB);  // what was missing: few live bytes hold more
   ASSERT_FALSE(explanation.pins.lines.empty());
-  for (const remedies::WhatIfRow& row : explanation.what_if) {
+  for (const whatif::WhatIfRow& row : explanation.what_if) {
     if (row.conf == "expandable_segments:True") {
       EXPECT_EQ(row.feasible, true);
     }
@@ -135,7 +135,7 @@ TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
   ExpectSound(MustExplainSnapshot(PoolCases().front().make().snapshot), schema);
   ExpectSound(MustExplainSnapshot(LeakyProgram()), schema);
   ExpectSound(MustExplainSnapshot(Labelled(LeakingTraining())), schema);
-  const std::vector<readers::OomMessage> raised = readers::FindOomMessages(
+  const std::vector<formats::OomMessage> raised = formats::FindOomMessages(
       "Traceback (most recent call last):\n  File \"train.py\", line 3, in step\n    loss.backward()\n"
       "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 4.00 GiB total capacity; 1.00 GiB "
       "allowed)");

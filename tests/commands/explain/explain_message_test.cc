@@ -21,7 +21,7 @@ constexpr double kMi = 1024.0 * 1024;
 
 nlohmann::json ExplainMessageExplained(const char* message, const answers::ExplainOptions& options = {}) {
   SchemaCheck schema(ExplainSchema());
-  const std::vector<readers::OomMessage> found = readers::FindOomMessages(message);
+  const std::vector<formats::OomMessage> found = formats::FindOomMessages(message);
   EXPECT_EQ(found.size(), 1u);
   return ExpectSound(answers::ExplainMessage(found.at(0), options), schema);
 }
@@ -118,8 +118,8 @@ TEST(ExplainMessageTest, EveryFamilyIsSound) {
 TEST(ExplainMessageTest, WhatIsRepeatedIsCounted) {
   const std::string first = oom_messages::kTabularT4;
   const std::string second = oom_messages::kColabBert;
-  const std::vector<readers::OomMessage> found =
-      readers::FindOomMessages(first + "\n" + second + "\nretry\n" + first + "\n" + first + "\n");
+  const std::vector<formats::OomMessage> found =
+      formats::FindOomMessages(first + "\n" + second + "\nretry\n" + first + "\n" + first + "\n");
   ASSERT_EQ(found.size(), 4u);
   const std::vector<answers::Explanation> explanations = answers::ExplainMessages(found, {});
   ASSERT_EQ(explanations.size(), 2u);
@@ -138,7 +138,7 @@ TEST(ExplainMessageTest, BehindSoManyDifferentOnesTheyAreCounted) {
                     ".00 MiB (GPU 0; 14.76 GiB total ",
                     "capacity; 13.20 GiB already allocated; 11.75 MiB free; 13.64 GiB reserved in total by PyTorch)\n");
   }
-  const std::vector<answers::Explanation> explanations = answers::ExplainMessages(readers::FindOomMessages(log), {});
+  const std::vector<answers::Explanation> explanations = answers::ExplainMessages(formats::FindOomMessages(log), {});
   ASSERT_EQ(explanations.size(), answers::kMostExplainedMessages);
   ASSERT_FALSE(explanations.back().notes.empty());
   EXPECT_EQ(explanations.back().notes.back().name, "left_out");
@@ -148,7 +148,7 @@ TEST(ExplainMessageTest, BehindSoManyDifferentOnesTheyAreCounted) {
 TEST(ExplainMessageTest, SeveralMessagesAreAnArray) {
   const std::string log = std::string(oom_messages::kTabularT4) + "\n\nretrying\n\n" + oom_messages::kColabBert + "\n";
   std::vector<answers::Explanation> explanations;
-  for (const readers::OomMessage& message : readers::FindOomMessages(log)) {
+  for (const formats::OomMessage& message : formats::FindOomMessages(log)) {
     explanations.push_back(answers::ExplainMessage(message, {}));
   }
   ASSERT_EQ(explanations.size(), 2u);

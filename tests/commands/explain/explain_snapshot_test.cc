@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 absl::StatusOr<answers::Explanation> Explain(const trace::Snapshot& made, const answers::ExplainOptions& options = {}) {
-  const absl::StatusOr<trace::Snapshot> read = readers::ReadTorchSnapshot(readers::WriteTorchSnapshot(made));
+  const absl::StatusOr<trace::Snapshot> read = formats::ReadTorchSnapshot(formats::WriteTorchSnapshot(made));
   EXPECT_TRUE(read.ok()) << read.status();
   return answers::ExplainSnapshot(*read, options);
 }

@@ -40,7 +40,7 @@ std::string FailedRun() {
   snapshot.device_traces = {{event(trace::Action::kSegmentAlloc, kAt, 256 * kMiB),
                              event(trace::Action::kAlloc, kAt, 256 * kMiB),
                              event(trace::Action::kOom, kFree, 100 * kMiB)}};
-  return readers::WriteTorchSnapshot(snapshot);
+  return formats::WriteTorchSnapshot(snapshot);
 }
 
 std::string Message(const std::string& tried, const std::string& free, int device = 0) {
@@ -106,7 +106,7 @@ TEST(ExplainTogetherTest, WhatDoesNotBelongTogetherIsAnsweredTwiceWithANote) {
 
 TEST(ExplainTogetherTest, ASnapshotWithoutAFailureSaysSo) {
   const std::vector<Explanation> two =
-      Explained(Message("100.00 MiB", "81.00 MiB"), readers::WriteTorchSnapshot(trace::Snapshot{}));
+      Explained(Message("100.00 MiB", "81.00 MiB"), formats::WriteTorchSnapshot(trace::Snapshot{}));
   ASSERT_EQ(two.size(), 2u);
   ASSERT_NE(NoteOf(two[1], "another_failure"), nullptr);
   EXPECT_THAT(NoteOf(two[1], "another_failure")->message, testing::HasSubstr("holds no failed request"));

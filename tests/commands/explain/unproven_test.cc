@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 Input Example() {
-  const auto bytes = readers::ReadInput(std::string(ASHLAR_SOURCE_DIR) + "/docs/examples/training_oom.pickle");
+  const auto bytes = formats::ReadInput(std::string(ASHLAR_SOURCE_DIR) + "/docs/examples/training_oom.pickle");
   return *LoadInput(*bytes);
 }
 

@@ -13,8 +13,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-remedies::WhatIfRow CutOffRow(std::uint64_t ooms) {
-  remedies::WhatIfRow out;
+whatif::WhatIfRow CutOffRow(std::uint64_t ooms) {
+  whatif::WhatIfRow out;
   out.conf = "expandable_segments:True";
   out.is_cut_off = true;
   out.ooms = ooms;
@@ -27,7 +27,7 @@ Explanation Failed(OomVerdict verdict, const std::string& sentence, std::uint64_
   out.verdict = verdict;
   out.evidence = {sentence};
   out.headroom = ByteSpan{10, 10, 10};
-  remedies::WhatIfRow recorded = CutOffRow(1);
+  whatif::WhatIfRow recorded = CutOffRow(1);
   recorded.conf = "";
   recorded.is_baseline = true;
   out.what_if = {recorded, CutOffRow(ooms_of_row)};

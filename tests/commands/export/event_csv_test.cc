@@ -19,7 +19,7 @@ using trace::Action;
 
 // A request trace: 1,000 bytes, 3 MiB, the first freed, 500 bytes in its place.
 ExportedRun SmallRun() {
-  auto content = std::make_unique<const readers::Content>(trace::RequestTrace{{{.bytes = 1000, .id = 0},
+  auto content = std::make_unique<const formats::Content>(trace::RequestTrace{{{.bytes = 1000, .id = 0},
                                                                                {.bytes = 3 << 20, .id = 1},
                                                                                {.id = 0, .kind = trace::OpKind::kFree},
                                                                                {.bytes = 500, .id = 2}},

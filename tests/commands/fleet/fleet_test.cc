@@ -48,8 +48,8 @@ void Fail(FleetMember& member, std::int64_t at, const std::string& cause) {
   member.summary->causes.push_back({cause, "Sentence of " + cause, "proven", 100 * kMiB, true, "model.py:1 f"});
 }
 
-remedies::WhatIfRow Row(std::uint64_t peak_mib, std::uint64_t ooms) {
-  remedies::WhatIfRow out;
+whatif::WhatIfRow Row(std::uint64_t peak_mib, std::uint64_t ooms) {
+  whatif::WhatIfRow out;
   out.peak_reserved_bytes = peak_mib * kMiB;
   out.ooms = ooms;
   out.feasible = ooms == 0;

@@ -31,7 +31,7 @@ RankSummary Full() {
   out.conf = "expandable_segments:True,pinned:1";
   out.carried = "pinned:1";
   out.unread = {"x is no setting"};
-  remedies::WhatIfRow row;
+  whatif::WhatIfRow row;
   row.conf = "x:1";
   row.is_baseline = true;
   row.peak_reserved_bytes = 19;
@@ -41,10 +41,10 @@ RankSummary Full() {
   row.cost_ns = 23;
   row.retries = 24;
   row.feasible = false;
-  row.risks = {{"r", remedies::RiskLevel::kCaution, "sentence", "source"}};
+  row.risks = {{"r", whatif::RiskLevel::kCaution, "sentence", "source"}};
   row.gets_past = true;
   row.is_cut_off = true;
-  row.projected = remedies::ProjectedPart{25, 26, 27, 28, 29, 30, 31, 32, 33, 34, true};
+  row.projected = whatif::ProjectedPart{25, 26, 27, 28, 29, 30, 31, 32, 33, 34, true};
   out.rows = {{"x:1", true, row}, {"", false, {}}};
   out.curve = answers::RankCurve{true, -100, 9'007'199'254'740'993, {1, 2}, {3, 18446744073709551615u}};
   return out;
@@ -66,7 +66,7 @@ TEST(RankText, WhatIsWrittenReadsBack) {
   EXPECT_EQ(s.growth, full.growth);
   EXPECT_EQ(s.curve, full.curve);
   ASSERT_EQ(s.rows.size(), 2u);
-  EXPECT_EQ(s.rows[0].row.risks.front().level, remedies::RiskLevel::kCaution);
+  EXPECT_EQ(s.rows[0].row.risks.front().level, whatif::RiskLevel::kCaution);
   EXPECT_EQ(s.rows[0].row.projected->growth_bytes_per_step, 34u);
   EXPECT_TRUE(s.rows[0].row.projected->is_extrapolated);
   EXPECT_EQ(s.rows[0].row.feasible, false);

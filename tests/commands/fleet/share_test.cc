@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "commands/fleet/places.h"
-#include "commands/fleet/seat.h"
+#include "commands/fleet/worker.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -37,12 +37,12 @@ std::string Do(const std::string& task) {
   return absl::StrCat(task, " by ", getpid());
 }
 
-std::vector<Seat> Seats(std::size_t count) {
-  std::vector<Seat> out;
+std::vector<Worker> Workers(std::size_t count) {
+  std::vector<Worker> out;
   for (std::size_t i = 0; i < count; ++i) {
-    absl::StatusOr<Seat> seat = Seat::Open(Do);
-    EXPECT_TRUE(seat.ok()) << seat.status();
-    out.push_back(*std::move(seat));
+    absl::StatusOr<Worker> worker = Worker::Open(Do);
+    EXPECT_TRUE(worker.ok()) << worker.status();
+    out.push_back(*std::move(worker));
   }
   return out;
 }
@@ -68,8 +68,8 @@ Outcome Share(const std::vector<std::string>& tasks, Places& places) {
 }
 
 TEST(Share, EveryTaskIsDoneOnceByOneOfTheProcesses) {
-  const std::vector<Seat> seats = Seats(3);
-  SeatPlaces places(seats);
+  const std::vector<Worker> workers = Workers(3);
+  WorkerPlaces places(workers);
   const std::vector<std::string> tasks(20, "work");
   const Outcome outcome = Share(tasks, places);
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;
@@ -79,8 +79,8 @@ TEST(Share, EveryTaskIsDoneOnceByOneOfTheProcesses) {
 }
 
 TEST(Share, ALongResultComesInOnePiece) {
-  const std::vector<Seat> seats = Seats(2);
-  SeatPlaces places(seats);
+  const std::vector<Worker> workers = Workers(2);
+  WorkerPlaces places(workers);
   const Outcome outcome = Share({"long", "work", "long"}, places);
   ASSERT_TRUE(outcome.status.ok());
   EXPECT_EQ(outcome.done.at(0).size(), 1'000'000u);
@@ -88,8 +88,8 @@ TEST(Share, ALongResultComesInOnePiece) {
 }
 
 TEST(Share, ATaskThatKillsItsProcessIsTriedTwiceAndCostsNoOther) {
-  const std::vector<Seat> seats = Seats(2);
-  SeatPlaces places(seats);
+  const std::vector<Worker> workers = Workers(2);
+  WorkerPlaces places(workers);
   const Outcome outcome = Share({"die", "a", "leave", "b", "c"}, places);
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;
   EXPECT_EQ(outcome.done.size(), 3u);
@@ -100,8 +100,8 @@ TEST(Share, ATaskThatKillsItsProcessIsTriedTwiceAndCostsNoOther) {
 TEST(Share, ATaskWhoseProcessIsLostOnceIsDone) {
   const std::string mark = testing::TempDir() + "ashlar_share_once";
   std::remove(mark.c_str());
-  const std::vector<Seat> seats = Seats(1);
-  SeatPlaces places(seats);
+  const std::vector<Worker> workers = Workers(1);
+  WorkerPlaces places(workers);
   const Outcome outcome = Share({"once " + mark}, places);
   std::remove(mark.c_str());
   ASSERT_TRUE(outcome.status.ok());
@@ -179,9 +179,9 @@ class FakeJob {
 };
 
 TEST(Share, AJobOfSeveralProcesses) {
-  const std::vector<Seat> own = Seats(1);  // all are forked before any thread
-  const std::vector<Seat> second = Seats(1);
-  const std::vector<Seat> third = Seats(1);
+  const std::vector<Worker> own = Workers(1);  // all are forked before any thread
+  const std::vector<Worker> second = Workers(1);
+  const std::vector<Worker> third = Workers(1);
   FakeJob job(3);
   FakeJob::End end0(job, 0), end1(job, 1), end2(job, 2);
   std::thread relay1([&] { EXPECT_TRUE(Relay(second, end1).ok()); });

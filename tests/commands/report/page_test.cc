@@ -154,7 +154,7 @@ std::vector<std::size_t> AllMoments(const RunColumns& run) {
 
 // Of a what-if: its blocks and segments add up to its sums, and its peak is the row's.
 void ExpectWhatIf(const RunColumns& run, const answers::Explanation& explanation) {
-  const remedies::WhatIfRow& row = explanation.what_if.at(run.json()["what_if_row"]);
+  const whatif::WhatIfRow& row = explanation.what_if.at(run.json()["what_if_row"]);
   SCOPED_TRACE(row.conf);
   EXPECT_EQ(run.json()["name"], row.conf);
   const std::uint64_t projected = row.projected.has_value() ? row.projected->peak_reserved_bytes : 0;
@@ -206,7 +206,7 @@ TEST_P(RecordedFilesPageTest, EachIsWhole) {
     for (const std::string& file : SnapshotFiles(folder)) {
       if (number++ % kParts != GetParam()) continue;
       SCOPED_TRACE(file);
-      const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*readers::ReadInput(file));
+      const absl::StatusOr<trace::Snapshot> snapshot = formats::ReadTorchSnapshot(*formats::ReadInput(file));
       ASSERT_TRUE(snapshot.ok()) << snapshot.status();
       ExpectWholePage(*snapshot);
     }

@@ -27,7 +27,7 @@ TEST(EscapesTest, PrintableTextHasNoControls) {
 TEST(EscapesTest, JsonHasThemAsEscapes) {
   const Json json = {{"name", std::string(kAnyBytes)}};
   for (const std::string& text : {json.ToText(), json.ToCompactText(), *CompactJson("[\"\xc2\x9b\\u001b\x7f\"]")}) {
-    EXPECT_TRUE(readers::IsUtf8(text));
+    EXPECT_TRUE(formats::IsUtf8(text));
     for (const char* control : {"\x1b", "\x7f", "\xc2\x9b"}) EXPECT_THAT(text, Not(HasSubstr(control)));
     EXPECT_THAT(text, HasSubstr("\\u007f"));
     EXPECT_THAT(text, HasSubstr("\\u009b"));

@@ -26,7 +26,7 @@ std::string Refusal(const std::string& bytes, const InputRule& rule = {}) {
 }
 
 TEST(InputTest, EveryFormatOfATraceIsLoaded) {
-  for (const std::string& bytes : {readers::WriteTorchSnapshot({}), trace::Encode({})}) {
+  for (const std::string& bytes : {formats::WriteTorchSnapshot({}), trace::Encode({})}) {
     const absl::StatusOr<Input> input = LoadInput(bytes);
     ASSERT_TRUE(input.ok()) << input.status();
     EXPECT_NE(input->snapshot(), nullptr);
@@ -66,14 +66,14 @@ TEST(InputTest, AByteOrderMarkChangesNothing) {
 }
 
 TEST(InputTest, WhetherTheRestFitsIsAskedBeforeTheInputIsRead) {
-  readers::InputKind asked = readers::InputKind::kUnknown;
+  formats::InputKind asked = formats::InputKind::kUnknown;
   InputRule rule;
-  rule.fits = [&asked](readers::InputKind kind) {
+  rule.fits = [&asked](formats::InputKind kind) {
     asked = kind;
     return absl::OutOfRangeError("a flag does not go with it");
   };
   EXPECT_EQ(Refusal("a 1 512 0\nnot a request\n", rule), "a flag does not go with it");
-  EXPECT_EQ(asked, readers::InputKind::kPlainTrace);
+  EXPECT_EQ(asked, formats::InputKind::kPlainTrace);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class LayoutTest : public testing::Test {
 };
 
 std::vector<answers::Explanation> ExplainedText(const std::string& text) {
-  return answers::ExplainMessages(readers::FindOomMessages(text), {});
+  return answers::ExplainMessages(formats::FindOomMessages(text), {});
 }
 
 TEST_F(LayoutTest, TheWidthIsClampedAndGoesBack) {

@@ -28,18 +28,18 @@ using testing::Not;
 constexpr char kExample[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle";
 constexpr char kTrace[] = "a 1 104857600 0\nf 1\na 2 12582912 0\na 3 104857600 0\na 4 3145728 7\n";
 
-absl::StatusOr<remedies::WhatIfInput> ReadSweepInput(const std::string& name, const std::string& bytes,
-                                                     const answers::ReplaySettings& settings) {
+absl::StatusOr<whatif::WhatIfInput> ReadSweepInput(const std::string& name, const std::string& bytes,
+                                                   const answers::ReplaySettings& settings) {
   const absl::StatusOr<answers::Input> input = answers::LoadInput(bytes);
   if (!input.ok()) return input.status();
   return answers::SweepInputOf(name, *input, settings);
 }
 
 answers::SweepAnswer MustSweep(const std::vector<std::pair<std::string, std::string>>& inputs,
-                               const answers::ReplaySettings& settings, const remedies::SweepOptions& sweep = {}) {
-  std::vector<remedies::WhatIfInput> read;
+                               const answers::ReplaySettings& settings, const whatif::SweepOptions& sweep = {}) {
+  std::vector<whatif::WhatIfInput> read;
   for (const auto& [name, bytes] : inputs) {
-    absl::StatusOr<remedies::WhatIfInput> input = ReadSweepInput(name, bytes, settings);
+    absl::StatusOr<whatif::WhatIfInput> input = ReadSweepInput(name, bytes, settings);
     EXPECT_TRUE(input.ok()) << name << ": " << input.status();
     read.push_back(*std::move(input));
   }
@@ -133,7 +133,7 @@ TEST(SweepReportTest, TheJsonIsWhatItsSchemaSays) {
 TEST(SweepReportTest, ExplainAndSweepAdviseTheSameOnTheExample) {
   const answers::SweepAnswer& sweep = ExampleSweep();
   const json explained = json::parse(report::ToJson(
-      {*answers::ExplainSnapshot(*readers::ReadTorchSnapshot(FileBytes(kExample)), WithCapacity(12 * kGiB))}));
+      {*answers::ExplainSnapshot(*formats::ReadTorchSnapshot(FileBytes(kExample)), WithCapacity(12 * kGiB))}));
   const nlohmann::json& paste = explained["paste"];
   EXPECT_EQ(sweep.result.advice.paste, paste.is_null() ? std::nullopt : std::optional(paste.get<std::string>()));
   // Each row of explain is a row of the sweep, or one that does as well, with the same figures.
@@ -162,7 +162,7 @@ TEST(SweepReportTest, RealRecordsGiveSoundSweeps) {
   std::size_t swept = 0;
   for (const std::string& file : SnapshotFiles()) {
     SCOPED_TRACE(file);
-    const absl::StatusOr<remedies::WhatIfInput> input = ReadSweepInput(file, *readers::ReadInput(file), {});
+    const absl::StatusOr<whatif::WhatIfInput> input = ReadSweepInput(file, *formats::ReadInput(file), {});
     if (!input.ok()) {
       EXPECT_THAT(std::string(input.status().message()), HasSubstr("records no allocations"));
       continue;

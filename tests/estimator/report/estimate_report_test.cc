@@ -125,7 +125,7 @@ TEST(ExplainModelTest, NamesTheTensorOfTheFailedSize) {
       "RuntimeError: CUDA out of memory. Tried to allocate 2.69 GiB (GPU 0; 14.76 GiB total capacity; 12.32 GiB "
       "already "
       "allocated; 835.88 MiB free; 13.06 GiB reserved in total by PyTorch)";
-  const std::vector<readers::OomMessage> messages = readers::FindOomMessages(text);
+  const std::vector<formats::OomMessage> messages = formats::FindOomMessages(text);
   ASSERT_EQ(messages.size(), 1u);
   answers::Explanation explanation = answers::ExplainMessage(messages[0], {});
   estimate::AddModel(ModelOf("tabformer-large"), explanation);

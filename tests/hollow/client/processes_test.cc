@@ -192,7 +192,7 @@ TEST_F(ProcessesTest, AForkedChildHasADeviceOnlyWhereItsParentHadNone) {
   EXPECT_EQ(Reports().size(), 2U) << "the parent's and the first child's";
 }
 
-TEST_F(ProcessesTest, EveryWayOutClosesTheBooks) {
+TEST_F(ProcessesTest, EveryWayOutClosesTheAccounting) {
   void (*const ways[])(int) = {[](int) { std::exit(0); }, [](int) { _exit(0); }, [](int) { std::_Exit(0); },
                                [](int) { std::quick_exit(0); }};
   std::size_t reports = 0;
@@ -205,7 +205,7 @@ TEST_F(ProcessesTest, EveryWayOutClosesTheBooks) {
   }
 }
 
-TEST_F(ProcessesTest, TheBooksAddUpUnderThreads) {
+TEST_F(ProcessesTest, TheAccountingAddsUpUnderThreads) {
   Run({}, [] {
     std::vector<std::thread> threads;
     for (int thread = 0; thread < 8; ++thread) {

@@ -22,7 +22,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 trace::Snapshot Read(const std::string& log) {
-  absl::StatusOr<trace::Snapshot> out = readers::ReadNativeLog(log);
+  absl::StatusOr<trace::Snapshot> out = formats::ReadNativeLog(log);
   EXPECT_TRUE(out.ok()) << out.status();
   return out.ok() ? *std::move(out) : trace::Snapshot{};
 }

@@ -39,7 +39,7 @@ TEST_F(NativeCommandsTest, DryRunExplainsANativeProgram) {
   EXPECT_NE(run.error.find(again.out), std::string::npos);  // told twice, the same
 }
 
-TEST_F(NativeCommandsTest, TheTableOfCardsHoldsThePeakOfTheBooks) {
+TEST_F(NativeCommandsTest, TheTableOfCardsHoldsThePeakOfTheAccounting) {
   const CommandResult run = Ashlar("dry-run --json", "end return");
   const json report = json::parse(run.out.substr(run.out.find('{')));
   const json& cards = report["cards"];
@@ -54,8 +54,8 @@ TEST_F(NativeCommandsTest, TheTableOfCardsHoldsThePeakOfTheBooks) {
     EXPECT_TRUE(row["best_found"].is_null());
   }
   EXPECT_EQ(report["explanation"]["live_at_end"]["bytes"], 5 << 20);
-  EXPECT_THAT(Ashlar("dry-run", "end return").error,
-              AllOf(HasSubstr("the peak of the device's books, 6.00 MiB"), HasSubstr("the least card that is enough")));
+  EXPECT_THAT(Ashlar("dry-run", "end return").error, AllOf(HasSubstr("the peak of the device's accounting, 6.00 MiB"),
+                                                           HasSubstr("the least card that is enough")));
 }
 
 TEST_F(NativeCommandsTest, AFailureIsExplainedByBothCommands) {

@@ -29,7 +29,7 @@ std::uint64_t LiveBytes(const Snapshot& snapshot) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const absl::StatusOr<Snapshot> snapshot = ashlar::readers::ReadNativeLog(bytes);
+  const absl::StatusOr<Snapshot> snapshot = ashlar::formats::ReadNativeLog(bytes);
   if (!snapshot.ok()) {
     ASHLAR_CHECK(snapshot.status().message().find('\n') == absl::string_view::npos);
     return 0;

@@ -38,7 +38,7 @@ constexpr char kStacks[] =
 std::string Log(const std::string& rows) { return absl::StrCat(kHead, kStacks, rows); }
 
 trace::Snapshot Read(const std::string& log) {
-  absl::StatusOr<trace::Snapshot> out = readers::ReadNativeLog(log);
+  absl::StatusOr<trace::Snapshot> out = formats::ReadNativeLog(log);
   EXPECT_TRUE(out.ok()) << out.status();
   return out.ok() ? *std::move(out) : trace::Snapshot{};
 }
@@ -86,10 +86,10 @@ TEST(NativeLogTest, AnAllocationIsASegmentOfItsOwn) {
 // All three formats, each read by its row of the table.
 TEST(NativeLogTest, TheTraceIsTheSameInEveryFormat) {
   const std::string log = Log(kRun);
-  EXPECT_EQ(readers::Sniff(log), readers::InputKind::kNativeLog);
+  EXPECT_EQ(formats::Sniff(log), formats::InputKind::kNativeLog);
   const std::string from_log = Explained(Read(log));
-  for (const std::string& bytes : {trace::Encode(Read(log)), readers::WriteTorchSnapshot(Read(log)), log}) {
-    const readers::ReadContent again = readers::FormatOf(bytes).read(bytes, {});
+  for (const std::string& bytes : {trace::Encode(Read(log)), formats::WriteTorchSnapshot(Read(log)), log}) {
+    const formats::ReadContent again = formats::FormatOf(bytes).read(bytes, {});
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(Explained(std::get<trace::Snapshot>(**again)), from_log);
   }
@@ -207,10 +207,10 @@ TEST(NativeLogTest, VirtualMemory) {
 TEST(NativeLogTest, AnEmptyLogIsAnAnswerAndAnotherVersionAnError) {
   EXPECT_THAT(Explained(Read(kHead)), HasSubstr("NO ALLOCATIONS RECORDED"));
   EXPECT_THAT(Explained(Read("ashlar-native-log 1")), HasSubstr("NO ALLOCATIONS RECORDED"));
-  const absl::Status newer = readers::ReadNativeLog("ashlar-native-log 2\n").status();
+  const absl::Status newer = formats::ReadNativeLog("ashlar-native-log 2\n").status();
   EXPECT_EQ(newer.message(), "a log of device calls of version 2; this program reads version 1: use a newer one");
-  EXPECT_FALSE(readers::ReadNativeLog("").ok());
-  EXPECT_FALSE(readers::ReadNativeLog("ashlar-native").ok());
+  EXPECT_FALSE(formats::ReadNativeLog("").ok());
+  EXPECT_FALSE(formats::ReadNativeLog("ashlar-native").ok());
 }
 
 // A log that is longer than may be held is its end, and the state at the end.
@@ -225,7 +225,7 @@ TEST(NativeLogTest, OfALongLogTheLastEventsAreHeld) {
   const trace::Snapshot whole = Read(log);
   const std::vector<trace::Event>& all = whole.device_traces.at(0);
   for (const std::uint64_t most : {1, 7, 50, 333}) {
-    const absl::StatusOr<trace::Snapshot> part = readers::ReadNativeLog(log, {.max_events = most});
+    const absl::StatusOr<trace::Snapshot> part = formats::ReadNativeLog(log, {.max_events = most});
     ASSERT_TRUE(part.ok()) << part.status();
     const std::vector<trace::Event>& held = part->device_traces.at(0);
     EXPECT_GE(held.size(), most);

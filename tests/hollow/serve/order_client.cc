@@ -198,8 +198,8 @@ int Handed(const char* library) {
   return 0;
 }
 
-// Another door of the process has the allocator first: its own calls of the driver are not served again.
-int OtherDoor(const char* library) {
+// Another integration of the process has the allocator first: its own calls of the driver are not served again.
+int OtherIntegration(const char* library) {
   void* ashlar = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (ashlar == nullptr) return 1;
   cudaFree(nullptr);
@@ -233,7 +233,7 @@ int Run(const char* what, const char* how) {
   if (is("torch")) return WithTorch(how, false);
   if (is("late-torch")) return WithTorch(how, true);
   if (is("handed")) return Handed(how);
-  if (is("other-door")) return OtherDoor(how);
+  if (is("other-integration")) return OtherIntegration(how);
   return 64;
 }
 

@@ -101,8 +101,8 @@ TEST(OrderTest, FunctionsThatAreHandedOutAreServedToo) {
   EXPECT_THAT(run.error, IsEmpty());
 }
 
-TEST(OrderTest, OneAllocatorForAllDoorsWhoseOwnCallsAreTheDrivers) {
-  const ClientRun run = RunOrder(std::string("other-door ") + ASHLAR_C_LIBRARY, "");
+TEST(OrderTest, OneAllocatorForAllIntegrationsWhoseOwnCallsAreTheDrivers) {
+  const ClientRun run = RunOrder(std::string("other-integration ") + ASHLAR_C_LIBRARY, "");
   EXPECT_EQ(run.out, "open 0\nallocate 0\nfree 0\none pool 1\nallocate 0\nfree 0\n");
   ASSERT_THAT(run.counts, SizeIs(1));
   EXPECT_EQ(run.counts[0].served_allocations, 1u);

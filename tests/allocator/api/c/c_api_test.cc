@@ -255,7 +255,7 @@ TEST_F(CApiTest, SnapshotsAndRecordingsAreReadable) {
   EXPECT_EQ(ashlar_stop_recording(allocator_), ASHLAR_OK);
   EXPECT_EQ(ashlar_stop_recording(allocator_), ASHLAR_OK);
   for (const std::string& path : {recording, snapshot}) {
-    const auto input = ashlar::readers::ReadInput(path);
+    const auto input = ashlar::formats::ReadInput(path);
     EXPECT_TRUE(input.ok()) << input.status();
   }
   EXPECT_EQ(ashlar_dump_snapshot(allocator_, "/nowhere/at/all"), ASHLAR_INVALID_ARGUMENT);
@@ -325,7 +325,7 @@ TEST(CApiDeathTest, TheEndOfTheProcessEndsRecordings) {
         std::exit(0);
       },
       testing::ExitedWithCode(0), "");
-  const auto bytes = ashlar::readers::ReadInput(path);
+  const auto bytes = ashlar::formats::ReadInput(path);
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   const auto snapshot = ashlar::trace::Decode(*bytes);
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();

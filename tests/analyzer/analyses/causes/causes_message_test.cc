@@ -11,7 +11,7 @@ namespace ashlar::analyses {
 namespace {
 
 std::vector<CauseFinding> CausesOf(const std::string& text) {
-  const std::vector<readers::OomMessage> messages = readers::FindOomMessages(text);
+  const std::vector<formats::OomMessage> messages = formats::FindOomMessages(text);
   EXPECT_EQ(messages.size(), 1u) << text;
   return FindCauses({.message = JudgeOomMessage(messages.front(), {})});
 }

@@ -106,13 +106,13 @@ TEST(CausesShapesTest, ScoresThatAFusedCallKeepsAreItsOwn) {
   CauseContext context = diagnosis.context();
   for (const bool is_call : {false, true}) {
     context.device.calls_fused_attention = [&](const trace::Frame&) { return is_call; };
-    std::vector<remedies::TestedCause> scores;
+    std::vector<whatif::TestedCause> scores;
     for (const CauseFinding& finding : FindCauses(context)) {
       if (finding.kind == CauseKind::kAttentionScores) scores.push_back({finding});
     }
     ASSERT_EQ(scores.size(), 1U);
     EXPECT_EQ(scores[0].finding.is_of_fused_call, is_call);
-    const std::vector<remedies::ProgramRemedy> advice = remedies::ProgramRemedies(scores);
+    const std::vector<whatif::ProgramRemedy> advice = whatif::ProgramRemedies(scores);
     ASSERT_EQ(advice.size(), 1U);
     EXPECT_EQ(absl::StrJoin(advice[0].python, "\n").find("F.scaled_dot_product_attention(") == std::string::npos,
               is_call);

@@ -154,9 +154,9 @@ TEST(CausesTableTest, RecordedFilesRaiseOnlyJustifiedAlarms) {
   const std::vector<std::string> files = SnapshotFiles();
   std::map<std::string, std::string> alarms;  // by name, so that the order is the same everywhere
   for (const std::string& name : files) {
-    const absl::StatusOr<std::string> bytes = readers::ReadInput(name);
+    const absl::StatusOr<std::string> bytes = formats::ReadInput(name);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
-    absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*bytes);
+    absl::StatusOr<trace::Snapshot> snapshot = formats::ReadTorchSnapshot(*bytes);
     ASSERT_TRUE(snapshot.ok()) << name << ": " << snapshot.status();
     SeededInput input;
     input.snapshot = *std::move(snapshot);

@@ -19,7 +19,7 @@ constexpr double kMebi = 1048576.0;
 constexpr double kGibi = 1073741824.0;
 
 OomMessageVerdict Judge(const std::string& text, OomJudgeOptions options = {}) {
-  const std::vector<readers::OomMessage> found = readers::FindOomMessages(text);
+  const std::vector<formats::OomMessage> found = formats::FindOomMessages(text);
   EXPECT_EQ(found.size(), 1u) << text;
   return found.empty() ? OomMessageVerdict{} : JudgeOomMessage(found.front(), options);
 }

@@ -215,9 +215,9 @@ class PublishedInstance : public testing::TestWithParam<const char*> {};
 TEST_P(PublishedInstance, Fits) {
   if (!SharedDir()) GTEST_SKIP() << kNoSharedDir;
   const absl::StatusOr<std::string> bytes =
-      readers::ReadInput(*SharedDir() + "/corpus/packing/" + GetParam() + ".1048576.csv");
+      formats::ReadInput(*SharedDir() + "/corpus/packing/" + GetParam() + ".1048576.csv");
   ASSERT_TRUE(bytes.ok()) << bytes.status();
-  const absl::StatusOr<readers::PackingProblem> problem = readers::ParseMinimallocCsv(*bytes);
+  const absl::StatusOr<formats::PackingProblem> problem = formats::ParseMinimallocCsv(*bytes);
   ASSERT_TRUE(problem.ok()) << problem.status();
   const Packing packing = Pack(problem->buffers, {.target_height = 1 << 20, .max_steps = 3'000'000'000});
   EXPECT_LE(packing.height, 1u << 20);
@@ -231,7 +231,7 @@ TEST(PackingTest, RealTracesComeWithinOnePercent) {
   std::size_t packed = 0;
   for (const std::string& file : SnapshotFiles()) {
     SCOPED_TRACE(file);
-    const absl::StatusOr<std::string> bytes = readers::ReadInput(file);
+    const absl::StatusOr<std::string> bytes = formats::ReadInput(file);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     const absl::StatusOr<answers::TracedRun> run = answers::TraceInput(*answers::LoadInput(*bytes), {});
     ASSERT_TRUE(run.ok()) << run.status();

@@ -206,7 +206,7 @@ TEST(PinBlameTest, TheCorpusSumsExactly) {
   std::uint64_t stranded = 0;
   for (const std::string& file : SnapshotFiles()) {
     SCOPED_TRACE(file);
-    const absl::StatusOr<trace::Snapshot> snapshot = readers::ReadTorchSnapshot(*readers::ReadInput(file));
+    const absl::StatusOr<trace::Snapshot> snapshot = formats::ReadTorchSnapshot(*formats::ReadInput(file));
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     const policy::Options options = *replay::RecordedOptions(*snapshot, replay::GuessCompat(*snapshot));
     const absl::StatusOr<Timeline> timeline = timeline::MakeObservedTimeline(*snapshot, 0, replay::SizeRuleOf(options));

@@ -8,7 +8,7 @@
 #include "analyzer/formats/oom/oom_message.h"
 #include "analyzer/formats/utf8.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 constexpr char kWarning[] =
@@ -159,4 +159,4 @@ TEST(OomMessageLibrariesTest, Utf16OfBothOrdersIsTurnedIntoUtf8) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

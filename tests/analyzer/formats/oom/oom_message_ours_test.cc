@@ -11,7 +11,7 @@
 #include "ashlar/allocator.h"
 #include "ashlar/devices.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 OomMessage OnlyMessage(const std::string& text) {
@@ -83,4 +83,4 @@ TEST(OomMessageOursTest, ProseIsNoMessage) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -13,7 +13,7 @@
 #include "tests/analyzer/formats/oom/messages.h"
 #include "tests/shared_dir.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 std::vector<std::string> Texts() {
@@ -156,4 +156,4 @@ TEST(OomMessageRobustnessTest, FoundOnceWhereverAWindowEnds) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -7,7 +7,7 @@
 
 #include "analyzer/formats/oom/oom_message.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 struct Line {
@@ -293,4 +293,4 @@ TEST(OomTracebackTest, InsideJson) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

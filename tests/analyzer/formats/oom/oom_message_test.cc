@@ -11,7 +11,7 @@
 
 #include "tests/analyzer/formats/oom/messages.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using namespace oom_messages;  // the texts under test
@@ -275,4 +275,4 @@ TEST(OomMessageTest, ElidedPartsStayUnknown) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

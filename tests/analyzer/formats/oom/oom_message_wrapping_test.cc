@@ -9,7 +9,7 @@
 #include "analyzer/formats/oom/oom_parser.h"
 #include "tests/analyzer/formats/oom/messages.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 constexpr const char* kPrefixes[] = {"[rank0]: ",
@@ -133,4 +133,4 @@ TEST(OomMessageWrappingTest, EveryMessageOfALongLog) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/analyzer/formats/pickle/pickle_emitter.h"
 
-namespace ashlar::readers::pickle {
+namespace ashlar::formats::pickle {
 namespace {
 
 using namespace std::string_literals;  // NUL bytes in literals
@@ -281,4 +281,4 @@ TEST(PickleTest, ValuesKnowWhereTheyWere) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers::pickle
+}  // namespace ashlar::formats::pickle

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using testing::HasSubstr;
@@ -62,4 +62,4 @@ TEST(MinimallocCsvTest, IsToldFromItsHeader) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

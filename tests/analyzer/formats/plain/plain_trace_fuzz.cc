@@ -9,8 +9,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
-  ashlar::readers::Sniff(text);
-  const auto trace = ashlar::readers::ParsePlainTrace(text);
+  ashlar::formats::Sniff(text);
+  const auto trace = ashlar::formats::ParsePlainTrace(text);
   if (!trace.ok()) {
     ASHLAR_CHECK(trace.status().message().substr(0, 6) == "trace ");
     return 0;

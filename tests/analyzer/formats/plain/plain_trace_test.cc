@@ -17,7 +17,7 @@
 #include "analyzer/formats/input_file.h"
 #include "tests/shared_dir.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using trace::Op;
@@ -210,4 +210,4 @@ TEST(PlainTraceTest, AnyPrefixGivesAnAnswer) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

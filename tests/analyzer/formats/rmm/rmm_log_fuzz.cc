@@ -8,7 +8,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto trace = ashlar::readers::ReadRmmLog(text);
+  const auto trace = ashlar::formats::ReadRmmLog(text);
   if (!trace.ok()) {
     ASHLAR_CHECK(trace.status().message().substr(0, 8) == "RMM log ");
     return 0;

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using testing::HasSubstr;
@@ -131,4 +131,4 @@ TEST(RmmLogTest, CutsAndFlipsGiveATraceOrAPlace) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

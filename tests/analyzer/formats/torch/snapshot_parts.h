@@ -13,7 +13,7 @@
 #include "analyzer/formats/torch/torch_snapshot.h"
 #include "tests/analyzer/formats/pickle/pickle_emitter.h"
 
-namespace ashlar::readers::torch_parts {
+namespace ashlar::formats::torch_parts {
 
 using emit::Bool;
 using emit::Dict;
@@ -79,6 +79,6 @@ inline std::vector<std::string> NoteNames(const Snapshot& snapshot) {
   return names;
 }
 
-}  // namespace ashlar::readers::torch_parts
+}  // namespace ashlar::formats::torch_parts
 
 #endif  // ASHLAR_TESTS_ANALYZER_FORMATS_TORCH_SNAPSHOT_PARTS_H_

@@ -9,7 +9,7 @@
 #include "tests/analyzer/formats/pickle/pickle_emitter.h"
 #include "tests/analyzer/formats/torch/snapshot_parts.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using namespace torch_parts;  // NOLINT(google-build-using-namespace): the parts are this test's words
@@ -146,4 +146,4 @@ TEST(TorchFieldsTest, UnlimitedSplitSizeIsMinusOne) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

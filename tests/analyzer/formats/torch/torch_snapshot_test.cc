@@ -11,7 +11,7 @@
 #include "tests/analyzer/formats/pickle/pickle_emitter.h"
 #include "tests/analyzer/formats/torch/snapshot_parts.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using namespace torch_parts;  // NOLINT(google-build-using-namespace): the parts are this test's words
@@ -281,4 +281,4 @@ TEST(TorchSnapshotTest, EveryBitFlipGivesAnAnswer) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

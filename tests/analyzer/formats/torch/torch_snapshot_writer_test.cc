@@ -16,7 +16,7 @@
 #include "analyzer/formats/torch/torch_snapshot.h"
 #include "tests/shared_dir.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 using trace::Action;
@@ -288,4 +288,4 @@ TEST(TorchSnapshotWriterTest, PythonLoadsIt) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

@@ -15,7 +15,7 @@
 #include "tests/analyzer/formats/torch/wild_pickle.h"
 #include "tests/corpus_files.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 namespace {
 
 std::string ResultOf(const absl::StatusOr<trace::Snapshot>& snapshot) {
@@ -147,4 +147,4 @@ TEST(TorchStreamTest, DamagedPicklesAreTheSame) {
 }
 
 }  // namespace
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats

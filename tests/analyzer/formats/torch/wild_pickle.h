@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/rng.h"
 
-namespace ashlar::readers {
+namespace ashlar::formats {
 
 class WildPickle {
  public:
@@ -265,6 +265,6 @@ class WildPickle {
   std::vector<std::uint64_t> frames_, stacks_, entries_, pools_, lists_, unfinished_;
 };
 
-}  // namespace ashlar::readers
+}  // namespace ashlar::formats
 
 #endif  // ASHLAR_TESTS_ANALYZER_FORMATS_TORCH_WILD_PICKLE_H_
