@@ -25,10 +25,6 @@ class Fitted:
 
 
 PROGRAMS = {
-    'blocks': Fitted('9GiB', ['checkpointing-half'], [
-        ('for block in self.blocks:\n            x = block(x)',
-         'for at, block in enumerate(self.blocks):\n'
-         '            x = block(x) if at % 2 else checkpoint(block, x, use_reentrant=False)')]),
     'evaluating': Fitted('4GiB', ['no-grad-eval'], [
         ('outputs.append(model(x))', 'with torch.no_grad():\n            outputs.append(model(x))')]),
     'loader': Fitted('3GiB', ['half-batch'], [
@@ -36,8 +32,6 @@ PROGRAMS = {
         ('loss.backward()', '(loss / 2).backward()'),
         ('    optimizer.step()\n    optimizer.zero_grad()',
          '    if step % 2 == 0:\n        optimizer.step()\n        optimizer.zero_grad()')]),
-    'bert': Fitted('5GiB', ['half-batch'], [
-        ('per_device_train_batch_size=16', 'per_device_train_batch_size=8, gradient_accumulation_steps=2')]),
 }
 
 

@@ -108,6 +108,11 @@ class FitSearch {
   }
 
   void FindSet() {
+    for (const FitRow& row : answer_.rows) {
+      if (row.verdict != FitVerdict::kFits || !answer_.ChangeNamed(row.changes.front()).IsFree()) continue;
+      answer_.sets.push_back(row);
+      if (Prove(row)) return;
+    }
     std::vector<FitSet> waiting = answers::SetsByPrice(answer_);
     std::reverse(waiting.begin(), waiting.end());  // the cheapest last
     while (!waiting.empty() && !answer_.set.has_value()) {
@@ -139,6 +144,7 @@ class FitSearch {
     std::vector<std::vector<std::string>> changes;
     for (const FitSet& set : sets) changes.push_back(FitsAlone(set) ? set.priced : set.changes);
     for (const FitRow& row : RowsOf(changes)) {
+      if (row.verdict != FitVerdict::kFits && row.changes.size() == 1) continue;  // it has its row
       answer_.sets.push_back(row);
       if (row.verdict == FitVerdict::kFits && Prove(WithoutUseless(row))) return;
     }
@@ -187,7 +193,7 @@ class FitSearch {
       if (!best.has_value()) best = ran[i];
     }
     if (!best.has_value()) return row;
-    if (kept.empty()) return *best;
+    if (kept.empty() || kept == best->changes) return *best;
     const FitRow least = RowsOf({kept}).front();
     return least.verdict == FitVerdict::kFits ? least : *best;
   }

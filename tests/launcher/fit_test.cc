@@ -1,0 +1,201 @@
+// ashlar fit: which runs are made, what is told of each, and what is told where a program cannot be run again.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/launcher/launched_test.h"
+
+namespace ashlar {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class FitTest : public LaunchedTest {
+ protected:
+  void SetUp() override {
+    constexpr long kCreateRuleset = 444;  // asked for its version
+    if (syscall(kCreateRuleset, nullptr, 0, 1) < 1)
+      GTEST_SKIP() << "this Linux keeps no program from writing (Landlock)";
+  }
+
+  static constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+  static json Change(const std::string& name, int price, const std::string& why_not = "") {
+    return {{"name", name},
+            {"title", "the change " + name},
+            {"group", ""},
+            {"price", price},
+            {"costs", price == 0 ? "none" : "more time"},
+            {"alters", ""},
+            {"applies", why_not.empty()},
+            {"why_not", why_not},
+            {"where", "train.py:7"},
+            {"lines", {"write(" + name + ")"}}};
+  }
+  static json Facts(const std::vector<json>& changes, std::uint64_t peak_bytes, std::uint64_t steps = 6) {
+    return {{"steps", steps},
+            {"failed_step", nullptr},
+            {"phases", {{{"what", "training"}, {"steps", 0}}}},
+            {"peaks", {{{"steps", 2}, {"allocated", peak_bytes}, {"reserved", peak_bytes}}}},
+            {"changes", json(changes)}};
+  }
+  // What a run leaves that needs so much, of which the context is a part.
+  std::string Leaves(const std::vector<json>& changes, std::uint64_t peak_bytes, std::uint64_t steps = 6) const {
+    return absl::StrCat(LeavingText("process-7.json", Books(peak_bytes)),
+                        LeavingText("info-7.json", Info(nullptr, peak_bytes)),
+                        LeavingText("fit-7.json", Facts(changes, peak_bytes, steps)));
+  }
+  std::string RunsOutOfMemory() const {
+    return absl::StrCat(LeavingText("process-7.json", Books(14 * kGiB, 1)),
+                        LeavingText("info-7.json", Info(nullptr, 14 * kGiB, 1)), "echo out of memory >&2; exit 1\n");
+  }
+  // A run of 20 GiB; each case is what a run with these changes does.
+  std::string Program(const std::vector<json>& changes,
+                      const std::vector<std::pair<std::string, std::string>>& cases) const {
+    std::string lines =
+        absl::StrCat("if [ -n \"$ASHLAR_APART\" ] && [ \"$ASHLAR_FIT\" = watch ]; then\n", RunsOutOfMemory(),
+                     "fi\ncase \"$ASHLAR_FIT\" in\nwatch)\n", Leaves(changes, 20 * kGiB), ";;\n");
+    for (const auto& [names, does] : cases) absl::StrAppend(&lines, names, ")\n", does, ";;\n");
+    return Script("program", absl::StrCat(lines, "esac\nexit 0\n"));
+  }
+  json Answer(const std::string& flags, const std::string& program, int code = 0) const {
+    const Result result = Run("fit --device T4 --jobs 1 --json " + flags + " -- " + program);
+    EXPECT_EQ(result.code, code) << result.error;
+    return json::parse(result.out, nullptr, false);
+  }
+  static json Names(const std::vector<std::string>& names) { return names; }
+  static json RowOf(const json& rows, const std::vector<std::string>& changes) {
+    for (const json& row : rows) {
+      if (row["changes"] == Names(changes)) return row;
+    }
+    return nullptr;
+  }
+};
+
+TEST_F(FitTest, SaysWhatIsWrongWithTheLine) {
+  ExpectError(Run("fit --device T4"), 2, {"give the program after --", "ashlar fit"});
+  ExpectError(Run("fit -- true"), 2, {"give the card", "--device T4"});
+  ExpectError(Run("fit --device T5 -- true"), 2, {"--device", "T5"});
+  ExpectError(Run("fit --device T4 --budget soon -- true"), 2, {"--budget: 'soon'", "3min"});
+  ExpectError(Run("fit --device T4 --budget 0s -- true"), 2, {"--budget: '0s'"});
+  ExpectError(Run("fit --device T4 --jobs 0 -- true"), 2, {"--jobs: 0"});
+  ExpectError(Run("fit --device T4 -- no_such_program"), 127, {"no_such_program"});
+  ExpectError(Run("fit --device T4 -- true"), 3, {"no process trained by PyTorch"});
+  EXPECT_THAT(Run("fit --device T4 -- sh -c 'exit 5'").error, HasSubstr("the program as it is ended with exit code 5"));
+  EXPECT_EQ(Run("fit --device T4 -- sh -c 'exit 5'").code, 5);
+}
+
+TEST_F(FitTest, WhatFitsAsItIsIsRunOnce) {
+  const std::string program =
+      Script("program", absl::StrCat("echo run >> ", folder_, "times\n", Leaves({Change("a", 1)}, 10 * kGiB)));
+  const json answer = Answer("", program);
+  EXPECT_EQ(answer["as_it_is"]["fits"], true);
+  EXPECT_EQ(answer["as_it_is"]["peak_reserved_bytes"], 10 * kGiB);
+  EXPECT_TRUE(answer["set"].is_null());
+  EXPECT_EQ(FileBytes(folder_ + "times"), "run\n");
+}
+
+TEST_F(FitTest, EachChangeIsARowAndTheCheapestThatFitsIsProven) {
+  const std::vector<json> changes = {Change("dear", 9), Change("cheap", 3), Change("useless", 1),
+                                     Change("absent", 2, "no repeated blocks")};
+  const auto does = [&](const std::string& name, std::uint64_t bytes) { return Leaves({Change(name, 1)}, bytes); };
+  const json answer = Answer("", Program(changes, {{"dear", does("dear", 8 * kGiB)},
+                                                   {"cheap", does("cheap", 12 * kGiB)},
+                                                   {"useless", does("useless", 20 * kGiB)}}));
+  EXPECT_EQ(answer["as_it_is"]["fits"], false);
+  EXPECT_EQ(answer["as_it_is"]["known_by"], "run on the card");
+  EXPECT_EQ(RowOf(answer["rows"], {"dear"})["peak_reserved_bytes"], 8 * kGiB);
+  EXPECT_EQ(RowOf(answer["rows"], {"useless"})["fits"], false);
+  EXPECT_EQ(RowOf(answer["rows"], {"useless"})["failed_step"], 2);
+  EXPECT_TRUE(RowOf(answer["rows"], {"absent"}).is_null());
+  EXPECT_EQ(answer["set"]["changes"], Names({"cheap"}));
+  EXPECT_EQ(answer["set"]["known_by"], "run on the card");
+  EXPECT_EQ(answer["stop_step"], 4) << "two behind the step that decided";
+  EXPECT_EQ(answer["runs"], 6) << "as it is, the same on the card, three rows, the proof";
+}
+
+TEST_F(FitTest, EffectsDoNotAddUpSoASetIsRun) {
+  const std::vector<json> changes = {Change("one", 2), Change("two", 3)};
+  const auto does = [&](const std::vector<json>& made, std::uint64_t bytes) { return Leaves(made, bytes); };
+  const std::string program = Program(changes, {{"one", does({Change("one", 2)}, 18 * kGiB)},
+                                                {"two", does({Change("two", 3)}, 19 * kGiB)},
+                                                {"one,two", does(changes, 9 * kGiB)}});
+  const json answer = Answer("", program);
+  EXPECT_EQ(answer["set"]["changes"], Names({"one", "two"}));
+  const std::string text = Run("fit --device T4 --jobs 1 -- " + program).out;
+  EXPECT_THAT(text, AllOf(HasSubstr("SETS"), HasSubstr("write(one)"), HasSubstr("write(two)"),
+                          HasSubstr("python -m ashlar_gpu.fit --with one,two")));
+}
+
+// What costs nothing is tried with the others, and left out where it is not needed.
+TEST_F(FitTest, AFreeChangeThatIsNotNeededIsLeftOut) {
+  const std::vector<json> changes = {Change("free", 0), Change("idle", 0), Change("priced", 5)};
+  const auto made = [&](const std::vector<std::string>& names) {
+    std::vector<json> out;
+    for (const std::string& name : names) out.push_back(Change(name, 1));
+    return out;
+  };
+  const json answer =
+      Answer("", Program(changes, {{"free", Leaves(made({"free"}), 19 * kGiB)},
+                                   {"idle", Leaves(made({"idle"}), 20 * kGiB)},
+                                   {"priced", Leaves(made({"priced"}), 18 * kGiB)},
+                                   {"free,idle", Leaves(made({"free", "idle"}), 19 * kGiB)},
+                                   {"free,idle,priced", Leaves(made({"free", "idle", "priced"}), 9 * kGiB)},
+                                   {"idle,priced", Leaves(made({"idle", "priced"}), 18 * kGiB)},
+                                   {"free,priced", Leaves(made({"free", "priced"}), 9 * kGiB)}}));
+  EXPECT_EQ(answer["set"]["changes"], Names({"free", "priced"}));
+}
+
+TEST_F(FitTest, ARowThatTellsNothingSaysWhy) {
+  const std::vector<json> changes = {Change("fails", 1), Change("short", 2), Change("gone", 3), Change("good", 9)};
+  const json answer = Answer("", Program(changes, {{"fails", "echo ValueError: no such thing >&2; exit 1\n"},
+                                                   {"short", Leaves({Change("short", 1)}, 9 * kGiB, 1)},
+                                                   {"gone", Leaves({Change("gone", 1, "not seen")}, 9 * kGiB)},
+                                                   {"good", Leaves({Change("good", 1)}, 9 * kGiB)}}));
+  EXPECT_THAT(RowOf(answer["rows"], {"fails"})["why_not"].get<std::string>(), HasSubstr("ValueError: no such thing"));
+  EXPECT_THAT(RowOf(answer["rows"], {"short"})["why_not"].get<std::string>(), HasSubstr("1 steps of 4"));
+  EXPECT_THAT(RowOf(answer["rows"], {"gone"})["why_not"].get<std::string>(), HasSubstr("gone was not made: not seen"));
+  EXPECT_TRUE(RowOf(answer["rows"], {"gone"})["fits"].is_null());
+  EXPECT_EQ(answer["set"]["changes"], Names({"good"}));
+}
+
+TEST_F(FitTest, NoSetThatFitsIsExitCode1) {
+  const json answer = Answer("", Program({Change("a", 1)}, {{"a", Leaves({Change("a", 1)}, 19 * kGiB)}}), 1);
+  EXPECT_TRUE(answer["set"].is_null());
+  EXPECT_EQ(RowOf(answer["rows"], {"a"})["fits"], false);
+}
+
+// One that asks for input, or finds what it wrote, does not come to its end: that is the answer, and no guess is made.
+TEST_F(FitTest, AProgramThatCannotBeRunAgainIsToldOf) {
+  const std::string program =
+      Script("program",
+             absl::StrCat("if [ -n \"$ASHLAR_APART\" ]; then echo EOFError: EOF when reading a line >&2; exit 1; fi\n",
+                          Leaves({Change("a", 1)}, 20 * kGiB)));
+  ExpectError(Run("fit --device T4 -- " + program), 3, {"cannot be run again", "EOFError"});
+}
+
+// The program's own output goes to standard error, and what its further runs write goes nowhere.
+TEST_F(FitTest, NothingOfTheUsersIsWrittenTwice) {
+  const std::vector<json> changes = {Change("a", 1)};
+  const std::string out = folder_ + "log";
+  const std::string program =
+      Script("program", absl::StrCat("echo words\necho line >> ", out,
+                                     "\nif [ -n \"$ASHLAR_APART\" ] && [ \"$ASHLAR_FIT\" = watch ]; then\n",
+                                     RunsOutOfMemory(), "fi\n", "if [ \"$ASHLAR_FIT\" = a ]; then\n",
+                                     Leaves(changes, 9 * kGiB), "else\n", Leaves(changes, 20 * kGiB), "fi\nexit 0\n"));
+  const Result result = Run("fit --device T4 --json -- " + program);
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(json::parse(result.out, nullptr, false)["set"]["changes"], Names({"a"}));
+  EXPECT_EQ(FileBytes(out), "line\n");
+  EXPECT_THAT(result.error, HasSubstr("words"));
+}
+
+}  // namespace
+}  // namespace ashlar
