@@ -225,7 +225,7 @@ class MeasuredTest(unittest.TestCase):
         return types.SimpleNamespace(**{**usual, **given})
 
     def groups(self, **given):
-        return {row.group for row in run.choose(self.flags(**given))[0]}
+        return {row.group for row in run.choose(self.flags(**given))}
 
     def test_it_runs_only_where_it_is_asked_for(self):
         self.assertNotIn('advice', self.groups())

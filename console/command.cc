@@ -89,7 +89,7 @@ void AddReplayFlags(Command& app, ReplayFlags& flags) {
   app.Add("--context", flags.context, "what of --capacity the CUDA context takes, such as 500MiB")
       .Takes("SIZE")
       .NotEmpty();
-  app.Add("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1").Takes("SHARE");
+  app.Add("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
   app.Add("--device-costs", flags.device_costs, "what the device's calls cost: a table as device_cost prints it")
       .Takes("FILE")
       .NotEmpty()

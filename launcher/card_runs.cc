@@ -27,13 +27,15 @@ bool IsNear(const gpus::Gpu& gpu, std::uint64_t peak_bytes) {
   return gpu.capability() < kFirstAlike || (share >= kNearFrom && share <= kNearTo);
 }
 
-// A card for each compute capability that is wanted, but for the first run's.
+// A card for each compute capability that is wanted, but for the first run's: the least whose context is known.
 std::map<gpus::Capability, const gpus::Gpu*> ClassesOf(const CardChoice& choice, const RunReport& report) {
   std::map<gpus::Capability, const gpus::Gpu*> out;
   for (const gpus::Gpu* gpu : choice.which == CardChoice::Which::kNamed ? choice.named : AllCards()) {
     if (gpu->capability() == report.machine.ran_as.capability) continue;
     if (choice.which != CardChoice::Which::kNear || IsNear(*gpu, PeakBytes(report)))
-      out.emplace(gpu->capability(), gpu);
+      if (const gpus::Gpu*& of = out[gpu->capability()];
+          of == nullptr || (!of->lazy_context_bytes && gpu->lazy_context_bytes))
+        of = gpu;
   }
   return out;
 }

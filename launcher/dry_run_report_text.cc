@@ -226,7 +226,7 @@ std::string LacksKernels(const RunReport& r) {
   }
   if (names.empty()) return "";
   return absl::StrCat("PyTorch ", Printable(r.explained->torch->version), " as it is here has no kernels for ",
-                      absl::StrJoin(names, ", "), ": the program would fit, and not run; another build has them");
+                      FirstOf(names), ": the program would fit, and not run; another build has them");
 }
 
 // Under the rows: the card that is enough, and as which cards the program was run again.

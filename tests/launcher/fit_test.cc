@@ -80,7 +80,7 @@ class FitTest : public LaunchedTest {
 };
 
 TEST_F(FitTest, SaysWhatIsWrongWithTheLine) {
-  ExpectError(Run("fit --device T4"), 2, {"give the program after --", "ashlar fit"});
+  ExpectError(Run("fit --device T4"), 2, {"give the program, as in: ", "ashlar fit"});
   ExpectError(Run("fit -- true"), 2, {"give the card", "--device T4"});
   ExpectError(Run("fit --device T5 -- true"), 2, {"--device", "T5"});
   ExpectError(Run("fit --device T4 --budget soon -- true"), 2, {"--budget: 'soon'", "3min"});

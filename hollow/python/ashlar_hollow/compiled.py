@@ -6,6 +6,7 @@ Thread rule: any thread.
 import weakref
 
 from . import imports
+from .observer import never_compile
 from .unseen import during, unseen
 
 

@@ -85,7 +85,9 @@ TEST(SuggestionsTest, OthersLibrariesHaveTheirOwnLevers) {
 TEST(SuggestionsTest, StandRightUnderTheVerdict) {
   const std::string text = report::ToText(
       Answer("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 190.00 "
-             "MiB is free. Process 4242 has 19.30 GiB memory in use.")
+             "MiB is free. Process 4242 has 19.30 GiB memory in use. Process 77 has 4.10 GiB memory in use. Of the "
+             "allocated "
+             "memory 3.50 GiB is allocated by PyTorch, and 120.00 MiB is reserved by PyTorch but unallocated.")
           .front());
   const std::size_t at = text.find("\nTRY FIRST ");
   ASSERT_NE(at, std::string::npos) << text;

@@ -92,7 +92,7 @@ TEST_F(LayoutTest, MarkdownEscapesWhatItWouldRead) {
   explained[0].what_ifs.advice.paste = "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
   const std::string text = ToMarkdown(explained);
   EXPECT_THAT(text, HasSubstr("| 1.00 MiB | 2 | \\<lambda\\> a\\|b.py:3 |\n"));
-  EXPECT_THAT(text, HasSubstr("```bash\nexport PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n```\n"));
+  EXPECT_THAT(text, HasSubstr("```\nexport PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n```\n"));
   EXPECT_THAT(text, HasSubstr("### OUT OF MEMORY"));
   EXPECT_THAT(text, Not(HasSubstr("****")));
 }
