@@ -26,6 +26,7 @@ import reported
 import small_values
 import tuning
 import under
+import unseen_rows
 import what_if
 
 USUAL = '2.14.1'
@@ -40,7 +41,7 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             under, python_integrations, cxx_integrations, driver, python_api_rows, opened_rows, advice, holders, policy, tuning,
+             under, python_integrations, cxx_integrations, driver, python_api_rows, opened_rows, advice, holders, unseen_rows, policy, tuning,
              megatron_rows, fitted_rows)
     out = captures.rows(of_releases)
     for module in plain:
