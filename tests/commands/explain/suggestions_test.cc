@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/base/units.h"
 #include "commands/explain/explain.h"
 #include "commands/explain/explain_report.h"
 #include "gmock/gmock.h"
@@ -16,6 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 
@@ -79,6 +81,34 @@ TEST(SuggestionsTest, OthersLibrariesHaveTheirOwnLevers) {
       "memory");
   ASSERT_THAT(actions, SizeIs(1));
   EXPECT_THAT(actions[0].what, HasSubstr("-ngl"));
+}
+
+// The variable is named where it grows and holds what the cause is about.
+TEST(SuggestionsTest, TheVariableThatGrowsIsNamed) {
+  Explanation e;
+  whatif::ProgramRemedy remedy;
+  remedy.cause = analyses::CauseKind::kGraphKeptAlive;
+  remedy.sentence = "Keep numbers, not tensors";
+  remedy.bytes = 4 * kGiB;
+  e.why.remedies = {remedy};
+  HeldByName names;
+  names.rows.resize(1);
+  HeldRow& row = names.rows.front();
+  row.holder.kind = "graph";
+  row.holder.name = "losses[]";
+  row.holder.file = "train.py";
+  row.bytes = 3 * kGiB;
+  row.growth = Growth{.since_step = 1, .steps = 48, .bytes_per_step = 64 * kMiB};
+  const auto what = [&] {
+    e.memory.holders.names = names;
+    return SuggestionsOf(e).front().what;
+  };
+  EXPECT_THAT(what(), HasSubstr("It is held by losses[]"));
+  row.bytes = kGiB;
+  EXPECT_THAT(what(), Not(HasSubstr("held by"))) << "less than half of it";
+  row.bytes = 3 * kGiB;
+  row.growth.reset();
+  EXPECT_THAT(what(), Not(HasSubstr("held by")));
 }
 
 // The action is the third line at the latest.
