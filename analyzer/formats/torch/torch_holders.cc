@@ -20,7 +20,7 @@ namespace {
 using pickle::Kind;
 using pickle::Value;
 
-constexpr int kVersion = 1;
+constexpr int kNamesVersion = 1;
 
 // A dictionary whose keys are texts: what is not there, or is of another kind, is as if nothing was said.
 class Members {
@@ -101,7 +101,7 @@ absl::Status ReadNames(const Value& names, TorchContext* context, trace::Holders
   if (names.kind() != Kind::kDict) return ExpectKind(names, Kind::kDict);
   const pickle::Document& document = context->document;
   const Members members(document, names);
-  if (members.Count("version") != kVersion) {
+  if (members.Count("version") != kNamesVersion) {
     return absl::InvalidArgumentError(absl::StrCat("version ", members.Count("version"), " is not known"));
   }
   out->when = members.Text("when");
@@ -195,7 +195,7 @@ void WriteHolders(const trace::Snapshot& snapshot, pickle::PickleWriter& out) {
   }
   out.BeginDict();
   out.Text("version");
-  out.Unsigned(kVersion);
+  out.Unsigned(kNamesVersion);
   out.Text("when");
   out.Text(names.when);
   out.Text("seconds");
