@@ -38,6 +38,14 @@ TEST_F(DryRunCommandTest, TheProgramsOutputAndExitCodeAreItsOwn) {
   EXPECT_EQ(input.out, "from the user\n");
 }
 
+// As time, torchrun and others take it: its words are its own from its name on.
+TEST_F(DryRunCommandTest, AProgramNeedsNoDashesBeforeIt) {
+  EXPECT_EQ(Run("dry-run sh -c 'echo $0 $1' 'a b' --device").out, "a b --device\n");
+  EXPECT_EQ(Run("dry-run --device T4 sh -c 'echo $0 $1' -- --json").out, "-- --json\n");
+  EXPECT_EQ(Run("dry-run sh -c 'exit 7'").code, 7);
+  ExpectError(Run("dry-run /nowhere/p --device T4"), 127, {"/nowhere/p"});
+}
+
 TEST_F(DryRunCommandTest, ProgramsThatDoNotStartEndAsInAShell) {
   ExpectError(Run("dry-run -- no_such_program"), 127, {"no_such_program", "PATH"});
   ExpectError(Run("dry-run -- ./no/such/file"), 127, {"./no/such/file", "No such file"});
