@@ -170,7 +170,7 @@ class FitSearch {
     std::size_t next = 0;
     for (const std::vector<std::string>& set : sets) {
       const FitRow* known = KnownRow(set);
-      out.push_back(known != nullptr ? *known : std::move(ran[next++]));
+      out.push_back(known != nullptr ? *known : ran[next++]);
     }
     return out;
   }
