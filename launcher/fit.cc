@@ -303,7 +303,7 @@ int RunFit(const FitFlags& flags) {
   if (!base.ok()) return Fail(kUnreadable, base.status());
   if (code != 0) {
     return Fail(code, absl::UnavailableError(absl::StrCat("the program as it is ended with exit code ", code,
-                                                          ", in room for all that it asked for: mend that first")));
+                                                          ", in room for all that it asked for: fix that first")));
   }
   if (base->facts.steps == 0) return Fail(kUnreadable, absl::UnavailableError(kNeedsTorch));
   ProgressLine line;
