@@ -7,7 +7,7 @@ import bisect
 import os
 import sys
 
-from . import roots, walk as walks
+from . import roots
 
 KEY = "ashlar_names"
 VERSION = 1
