@@ -114,13 +114,10 @@ void AppendAccounting(const answers::Explanation& e, std::string& out) {
 }
 
 std::string FixRemark(const whatif::FixTest& fix) {
-  const auto change = [](std::uint64_t before, std::uint64_t after, const char* what) {
-    return before == after ? "" : absl::StrCat(", ", FormatCount(before), " -> ", FormatCount(after), what);
-  };
   return absl::StrCat(fix.change, ": peak ", FormatBytes(fix.before.peak_reserved_bytes), " -> ",
                       FormatBytes(fix.after.peak_reserved_bytes),
-                      change(fix.before.ooms, fix.after.ooms, " failed requests"),
-                      change(fix.before.retries, fix.after.retries, " retries"),
+                      answers::Changed(fix.before.ooms, fix.after.ooms, " failed requests"),
+                      answers::Changed(fix.before.retries, fix.after.retries, " retries"),
                       fix.removes_symptom ? ""
                       : fix.shows_symptom ? "; the symptom stays"
                                           : "; proves nothing here");

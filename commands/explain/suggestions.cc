@@ -26,10 +26,6 @@ constexpr char kRaiseTheLimit[] =
     "the "
     "settings";
 
-std::string Changed(std::uint64_t before, std::uint64_t after, const char* what) {
-  return before == after ? "" : absl::StrCat(", ", FormatCount(before), " -> ", FormatCount(after), what);
-}
-
 // What the advised row has of the recorded one's.
 std::string GainOf(const WhatIfs& tried) {
   const auto baseline =
@@ -137,6 +133,10 @@ absl::string_view ProofName(Proof proof) {
       return "not proven";
   }
   return "";
+}
+
+std::string Changed(std::uint64_t before, std::uint64_t after, const char* what) {
+  return before == after ? "" : absl::StrCat(", ", FormatCount(before), " -> ", FormatCount(after), what);
 }
 
 std::vector<Suggestion> SuggestionsOf(const Explanation& e) {

@@ -28,6 +28,9 @@ struct Suggestion {
   std::string gain = {};                // "peak 11.22 GiB -> 10.61 GiB, 1 -> 0 failed requests"; empty: not known
 };
 
+// ", 3 -> 0 retries"; empty where nothing changes.
+std::string Changed(std::uint64_t before, std::uint64_t after, const char* what);
+
 std::vector<Suggestion> SuggestionsOf(const Explanation& explanation);
 
 }  // namespace ashlar::answers
