@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "allocator/base/units.h"
 #include "analyzer/whatif/advice.h"
 #include "commands/explain/held_report.h"
@@ -17,14 +18,20 @@ namespace {
 constexpr std::size_t kMostActions = 3;
 constexpr char kExpandable[] = "expandable_segments:True";
 constexpr char kHoldLess[] =
-    "hold less: a smaller batch with gradient accumulation, gradient checkpointing, bf16, an optimizer with less "
-    "state; the line tries each without a GPU, and says what it gives";
+    "hold less: a smaller batch with gradient accumulation, gradient checkpointing, bf16, an optimizer with less state";
+constexpr char kTryEach[] = "; the line tries each without a GPU, and says what it gives";
+constexpr char kOneTensor[] =
+    "look at the shape that the failing line asks for: this one tensor is larger than the whole device";
 constexpr char kFreeTheDevice[] =
     "free the device: see which process holds it, and end it or move this program to another device";
 constexpr char kRaiseTheLimit[] =
     "raise the limit that stopped it: torch.cuda.set_per_process_memory_fraction, or per_process_memory_fraction in "
-    "the "
-    "settings";
+    "the settings";
+constexpr char kFindTheLimit[] =
+    "run it again, since what another process freed since is free now; else look for a limit: ulimit -v, the quota of "
+    "a container or of a virtual GPU, under Windows the paging file";
+constexpr char kSeeTheDevice[] = "see who holds the device, and how much of it";
+constexpr char kSeeTheNeed[] = "see what the program needs of a card; no GPU is needed for it";
 
 // What the advised row has of the recorded one's.
 std::string GainOf(const WhatIfs& tried) {
@@ -42,29 +49,74 @@ std::string CardOf(const Explanation& e) {
   return total.has_value() ? absl::StrCat("--capacity ", (*total >> 20), "MiB") : "--device CARD";
 }
 
-Suggestion HoldLess(const Explanation& e) {
-  return {Proof::kUnproven, kHoldLess, {absl::StrCat("ashlar fit ", CardOf(e), " -- python YOUR_PROGRAM.py")}};
+bool IsOf(const Explanation& e, absl::Span<const absl::string_view> families) {
+  return std::any_of(families.begin(), families.end(),
+                     [&](absl::string_view family) { return absl::StartsWith(e.failure.message->family, family); });
 }
 
-bool IsTorchOnCuda(absl::string_view family) {
-  if (!absl::StartsWith(family, "pt-") && family != "cuda-library" && family != "cudnn") return false;
+// PyTorch over the allocator that the settings of CUDA and HIP are for.
+bool IsTorch(const Explanation& e) {
   constexpr std::array<absl::string_view, 4> kOthers = {"pt-mps", "pt-xpu", "pt-npu", "pt-async"};
-  return std::find(kOthers.begin(), kOthers.end(), family) == kOthers.end();
+  constexpr std::array<absl::string_view, 3> kTorch = {"pt-", "cuda-library", "cudnn"};
+  return IsOf(e, kTorch) && !IsOf(e, kOthers);
+}
+
+// Whether dry-run and fit can run the program: a CUDA device, and a release of PyTorch of these years.
+bool RunsHere(const Explanation& e) {
+  constexpr std::array<absl::string_view, 3> kOthers = {"pt-hip", "pt-cached", "pt-pre-1.0"};
+  return IsTorch(e) && !IsOf(e, kOthers);
+}
+
+Suggestion HoldLess(const Explanation& e) {
+  if (!RunsHere(e)) return {Proof::kUnproven, kHoldLess};
+  return {Proof::kUnproven,
+          absl::StrCat(kHoldLess, kTryEach),
+          {absl::StrCat("ashlar fit ", CardOf(e), " -- python YOUR_PROGRAM.py")}};
+}
+
+// The program that lists a device's processes.
+std::string ProcessList(const Explanation& e) {
+  constexpr std::array<std::pair<absl::string_view, const char*>, 3> kByFamily = {
+      {{"pt-hip", "rocm-smi --showpids"}, {"pt-npu", "npu-smi info"}, {"pt-xpu", "xpu-smi ps"}}};
+  for (const auto& [family, command] : kByFamily) {
+    if (e.failure.message->family == family) return command;
+  }
+  return "nvidia-smi";
+}
+
+bool HasNote(const Explanation& e, absl::string_view name) {
+  return std::any_of(e.notes.begin(), e.notes.end(), [&](const trace::Note& note) { return note.name == name; });
+}
+
+std::vector<Suggestion> OfCapacity(const Explanation& e) {
+  const std::optional<std::uint64_t>& total = e.memory.accounting.total_bytes;
+  if (!total.has_value() || e.failure.tried_bytes.value_or(0) <= *total) return {HoldLess(e)};
+  const std::optional<RaisedAt>& line = e.failure.raised_at;
+  return {{Proof::kUnproven, line.has_value() ? absl::StrCat(kOneTensor, " (", line->line, ")") : kOneTensor},
+          HoldLess(e)};
+}
+
+std::vector<Suggestion> OfUnknown(const Explanation& e) {
+  std::vector<Suggestion> out = {{Proof::kUnproven, kSeeTheDevice, {ProcessList(e)}}};
+  if (RunsHere(e)) {
+    out.push_back({Proof::kUnproven, kSeeTheNeed, {"ashlar dry-run --device CARD -- python YOUR_PROGRAM.py"}});
+  }
+  return out;
 }
 
 // Of a message alone nothing is replayed.
 std::vector<Suggestion> OfMessage(const Explanation& e) {
-  const bool is_torch = IsTorchOnCuda(e.failure.message->family);
   switch (e.verdict.kind) {
     case OomVerdict::kHealthy:
       return {};
     case OomVerdict::kOutside:
-      return {{Proof::kUnproven, kFreeTheDevice, {"nvidia-smi"}}};
+      return {{Proof::kUnproven, kFreeTheDevice, {ProcessList(e)}}};
     case OomVerdict::kLimit:
-      if (is_torch) return {{Proof::kUnproven, kRaiseTheLimit}};
+      if (HasNote(e, "free_exceeds_tried")) return {{Proof::kUnproven, kFindTheLimit}};
+      if (IsTorch(e)) return {{Proof::kUnproven, kRaiseTheLimit}};
       break;
     case OomVerdict::kFragmentation:
-      if (is_torch) {
+      if (IsTorch(e)) {
         const std::uint64_t holes = e.memory.accounting.stranded_bytes.value_or(0);
         return {{Proof::kUnproven,
                  "",
@@ -76,13 +128,14 @@ std::vector<Suggestion> OfMessage(const Explanation& e) {
     case OomVerdict::kCapacity:
     case OomVerdict::kNearlyFull:
     case OomVerdict::kLeak:
-      if (is_torch) return {HoldLess(e)};
+      if (IsTorch(e)) return OfCapacity(e);
+      break;
+    case OomVerdict::kUnknown:
+      if (IsTorch(e)) return OfUnknown(e);
       break;
     case OomVerdict::kHostMemory:
-    case OomVerdict::kUnknown:
       break;
   }
-  if (is_torch && e.verdict.kind != OomVerdict::kHostMemory) return {};
   return {{Proof::kUnproven, e.what_ifs.advice.sentence}};
 }
 

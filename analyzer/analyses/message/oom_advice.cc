@@ -51,15 +51,22 @@ struct Advice {
 const std::vector<Advice>& AdviceTable() {
   static const auto& table = *new std::vector<Advice>{
       {"pt-npu",
-       kTorchLevers,
+       "a smaller batch with gradient accumulation, recomputation, bf16; PYTORCH_NPU_ALLOC_CONF=expandable_segments:"
+       "True where much is reserved and not allocated",
        kSnapshotStep,
        {"torch.npu.memory._record_memory_history(max_entries=100000)",
         "torch.npu.memory._dump_snapshot(\"snapshot.pickle\")"}},
       {"pt-cached", kTorchLevers, kOldTorchStep, TorchLines()},
       {"pt-pre-1.0", kTorchLevers, kOldTorchStep, TorchLines()},
-      {"pt-xpu", kTorchLevers, kStatisticsStep, {"print(torch.xpu.memory_stats())"}},
+      {"pt-xpu",
+       "a smaller batch with gradient accumulation, gradient checkpointing, bf16; torch.xpu.empty_cache() where much "
+       "is "
+       "reserved and not allocated",
+       kStatisticsStep,
+       {"print(torch.xpu.memory_stats())"}},
       {"pt-mps",
-       kTorchLevers,
+       "a smaller batch or smaller arrays; close what else uses this memory, which the device shares with the host; "
+       "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the limit, and the system may then swap or fail",
        kStatisticsStep,
        {"print(torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory())"}},
       {"pt-async",

@@ -249,12 +249,14 @@ void WriteCapacity(const OomMessage& message, OomMessageVerdict& verdict) {
                           " that the device has; no allocator setting can help."));
     return;
   }
+  if (total && verdict.tried_interval->low_bytes > static_cast<std::int64_t>(*total)) {
+    Add(out, absl::StrCat("Capacity: the one request of ", message.tried->InWords(), " is more than the ",
+                          FormatBytes(*total), " that the device has; no allocator setting can help."));
+    return Add(out, WrongLever(message, verdict));
+  }
   if (!verdict.headroom) {
-    Add(out, absl::StrCat("Capacity: ", message.tried->InWords(), " is more than the device can give",
-                          verdict.accounting.total_bytes
-                              ? absl::StrCat(", which has ", FormatBytes(*verdict.accounting.total_bytes))
-                              : "",
-                          "; no allocator setting can help."));
+    Add(out, absl::StrCat("Capacity: ", message.tried->InWords(),
+                          " is more than the device can give; no allocator setting can help."));
     return;
   }
   Add(out, absl::StrCat("Capacity: even with no holes at all it is short by ", PrintLess(verdict.headroom->value_bytes),
@@ -295,11 +297,15 @@ void WriteFragmentation(const OomMessage& message, OomMessageVerdict& verdict) {
   const bool under_limit = verdict.limit_headroom && verdict.missing->value_bytes <= 0;
   const ByteSpan& spare = under_limit ? *verdict.limit_headroom : *verdict.headroom;
   const bool is_full = verdict.kind == OomVerdict::kNearlyFull;
+  const bool is_to_the_last = std::any_of(verdict.notes.begin(), verdict.notes.end(),
+                                          [](const trace::Note& note) { return note.name == "free_to_the_last"; });
   Add(out,
       absl::StrCat(is_full ? "Nearly full" : "Fragmentation", ": with no holes at all the request fits with ",
                    Print(spare.value_bytes), " to spare; ",
                    under_limit ? absl::StrCat("the holes fill the ", message.limit->InWords(), " allowed.")
-                               : absl::StrCat("free memory misses it by ", Print(verdict.missing->value_bytes), ".")));
+                   : is_to_the_last
+                       ? absl::StrCat("of the device ", message.free->InWords(), " were left, which were not given.")
+                       : absl::StrCat("free memory misses it by ", Print(verdict.missing->value_bytes), ".")));
   if (is_full) Add(out, "That is less than 2 % of the memory: no allocator packs as well as that.");
   if (!under_limit) Add(out, CeilingSentence(verdict));
   Add(out, GapSentence(message, verdict));

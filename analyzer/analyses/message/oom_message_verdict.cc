@@ -22,6 +22,8 @@ constexpr std::int64_t kSmallContextBytes = static_cast<std::int64_t>(kGiB) / 2;
 constexpr std::int64_t kPoolUnitBytes = 256;  // of TensorFlow's and XLA's pool
 // Of a device, in a table beside a message without figures: with no more than this free it was full.
 constexpr double kFullDeviceShare = 0.05;
+// Of what a device reports free, what a driver may not give: it maps pages of 2 MiB and takes some for its own tables.
+constexpr std::int64_t kLastOfDeviceBytes = static_cast<std::int64_t>(64 * kMiB);
 constexpr std::int64_t kLargeContextBytes = static_cast<std::int64_t>(kGiB) * 9 / 5;
 
 // The reader stores no figure of 2^56 bytes or more, so sums of a few of them cannot overflow.
@@ -357,11 +359,12 @@ class Judge {
   void DecideFits() {
     if (verdict_.limit_headroom && reserved_ && (*limit_ - *reserved_ - *tried_).value_bytes < 0)
       return DecideUnderLimit();
-    if (free_->low_bytes >= tried_->high_bytes) return DecideFreeEnough();
+    const bool is_free_enough = free_->low_bytes >= tried_->high_bytes;
+    if (is_free_enough && (*free_ - *tried_).value_bytes > kLastOfDeviceBytes) return DecideFreeEnough();
     bool named = false;
     const std::int64_t others = OthersAtLeast(&named);
     if (others > verdict_.gap->high_bytes && others >= verdict_.missing->high_bytes) {
-      return Conclude(OomVerdict::kOutside, named);
+      return Conclude(OomVerdict::kOutside, named && !is_free_enough);
     }
     const bool is_full = reserved_ && IsNearlyNothing(*verdict_.headroom, *reserved_ + *free_);
     Conclude(is_full ? OomVerdict::kNearlyFull : OomVerdict::kFragmentation, verdict_.missing->low_bytes > 0);
@@ -370,7 +373,12 @@ class Judge {
            "this message does not tell private pools (CUDA graphs, MemPool) apart: "
            "what is free in them is counted as stranded");
     }
-    if (verdict_.missing->low_bytes <= 0) {
+    if (is_free_enough) {
+      Note("free_to_the_last",
+           absl::StrCat("the device reported ", message_.free->printed, " free for ", message_.tried->printed,
+                        ": so near its end a driver does not give all that it reports, or it was freed just after the "
+                        "failure"));
+    } else if (verdict_.missing->low_bytes <= 0) {
       Note("rounding_could_flip", "free memory and the request differ by less than the printed figures can tell");
     }
   }

@@ -175,6 +175,9 @@ std::optional<Finding> ParseBfcTried(const SqueezedText& text, std::size_t at) {
   const std::optional<Figure> figure = cursor.TakeFigure();
   if (!figure) return std::nullopt;
   StoreFigure(finding.message, finding.message.tried, *figure, "tried to allocate");
+  if (figure->high_bytes == 0) {
+    finding.message.AddNote("not_a_failure", "a request of 0 bytes is answered with nothing: no memory was missing");
+  }
   finding.end = cursor.at();
   return finding;
 }

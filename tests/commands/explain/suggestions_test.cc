@@ -66,6 +66,69 @@ TEST(SuggestionsTest, AnothersMemoryIsLookedForWhereItLies) {
   EXPECT_THAT(actions[0].lines, ElementsAre("nvidia-smi"));
 }
 
+// Each device has its own list of processes, and what runs without a GPU is a CUDA device.
+TEST(SuggestionsTest, AnotherDevicesProgramsAreItsOwn) {
+  const std::vector<Suggestion> outside = Actions(
+      "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.10 GiB. GPU 0 has a total capacity of 63.98 GiB "
+      "of which "
+      "512.00 MiB is free. Of the allocated memory 20.40 GiB is allocated by PyTorch, and 81.00 MiB is reserved "
+      "by PyTorch but unallocated.");
+  ASSERT_THAT(outside, SizeIs(1));
+  EXPECT_THAT(outside[0].lines, ElementsAre("rocm-smi --showpids"));
+  const std::vector<Suggestion> full = Actions(
+      "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 3.00 GiB. GPU 0 has a total capacity of 15.98 GiB "
+      "of which "
+      "412.00 MiB is free. Of the allocated memory 15.00 GiB is allocated by PyTorch, and 81.00 MiB is reserved "
+      "by PyTorch but unallocated.");
+  ASSERT_THAT(full, SizeIs(1));
+  EXPECT_THAT(full[0].what, HasSubstr("gradient checkpointing"));
+  EXPECT_THAT(full[0].lines, IsEmpty());
+}
+
+// What PyTorch's settings cannot raise is not said to be raised by them.
+TEST(SuggestionsTest, ALimitThatTheMessageDoesNotNameIsLookedFor) {
+  const std::vector<Suggestion> actions = Actions(
+      "CUDA out of memory. Tried to allocate 260.00 MiB. GPU 0 has a total capacity of 39.39 GiB of which 21.40 GiB is "
+      "free. Including non-PyTorch memory, this process has 17.98 GiB memory in use. Of the allocated memory 17.10 GiB "
+      "is allocated by PyTorch, and 212.00 MiB is reserved by PyTorch but unallocated.");
+  ASSERT_THAT(actions, SizeIs(1));
+  EXPECT_THAT(actions[0].what, HasSubstr("ulimit -v"));
+  EXPECT_THAT(actions[0].what, Not(HasSubstr("memory_fraction")));
+}
+
+TEST(SuggestionsTest, ATensorLargerThanTheDeviceIsLookedAt) {
+  const std::vector<Suggestion> actions = Actions(
+      "  File \"/home/u/scores.py\", line 31, in pairs\n"
+      "    d = x[:, None] - x[None]\n"
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 744.00 GiB. GPU 0 has a total capacity of 39.39 "
+      "GiB of which 38.50 GiB is free. Including non-PyTorch memory, this process has 900.00 MiB memory in use. Of the "
+      "allocated memory 400.00 MiB is allocated by PyTorch, and 10.00 MiB is reserved by PyTorch but unallocated.");
+  ASSERT_THAT(actions, SizeIs(2));
+  EXPECT_THAT(actions[0].what, HasSubstr("larger than the whole device (scores.py:31 pairs)"));
+}
+
+TEST(SuggestionsTest, AMessageWithoutFiguresHasAnAction) {
+  const std::vector<Suggestion> actions = Actions("RuntimeError: CUDA error: out of memory");
+  ASSERT_THAT(actions, SizeIs(2));
+  EXPECT_THAT(actions[0].lines, ElementsAre("nvidia-smi"));
+  EXPECT_THAT(actions[1].lines, ElementsAre(StartsWith("ashlar dry-run ")));
+}
+
+// No message of any kind is left without an action, and none is told that only a recording would tell.
+TEST(SuggestionsTest, TheirOwnLeversAreNamed) {
+  const std::vector<Suggestion> mps = Actions(
+      "RuntimeError: MPS backend out of memory (MPS allocated: 10.20 GiB, other allocations: 1.30 GiB, max allowed: "
+      "12.00 GiB). Tried to allocate 900.00 MiB on private pool.");
+  ASSERT_THAT(mps, SizeIs(1));
+  EXPECT_THAT(mps[0].what, HasSubstr("PYTORCH_MPS_HIGH_WATERMARK_RATIO"));
+  const std::vector<Suggestion> npu = Actions(
+      "RuntimeError: NPU out of memory. Tried to allocate 220.00 MiB (NPU 0; 29.50 GiB total capacity; 25.10 GiB "
+      "already "
+      "allocated; 25.10 GiB current active; 100.00 MiB free; 28.30 GiB reserved in total by PyTorch)");
+  ASSERT_THAT(npu, SizeIs(1));
+  EXPECT_THAT(npu[0].what, HasSubstr("PYTORCH_NPU_ALLOC_CONF=expandable_segments:True"));
+}
+
 TEST(SuggestionsTest, TheHostsMemoryIsNoMatterOfTheDevice) {
   const std::vector<Suggestion> actions = Actions(
       "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=8812.batch. Some of the step tasks have been "

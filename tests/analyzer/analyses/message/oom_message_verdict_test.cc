@@ -95,6 +95,31 @@ TEST(OomMessageVerdictTest, FragmentationSaysByHowMuch) {
   EXPECT_TRUE(OomMessageVerdictHasNote(colab, "outside_not_named"));
 }
 
+// Where a device is full to the last, what it reported free is no sign of a limit.
+TEST(OomMessageVerdictTest, TheLastOfADeviceIsNoLimit) {
+  const auto judge = [](const std::string& free) {
+    return Judge("CUDA out of memory. Tried to allocate 24.00 MiB. GPU 0 has a total capacity of 8.00 GiB of which " +
+                 free +
+                 " is free. Including non-PyTorch memory, this process has 7.90 GiB memory in use. Of the allocated "
+                 "memory 7.10 GiB is allocated by PyTorch, and 40.00 MiB is reserved by PyTorch but unallocated.");
+  };
+  const OomMessageVerdict last = judge("60.00 MiB");
+  EXPECT_EQ(last.kind, OomVerdict::kNearlyFull);
+  EXPECT_FALSE(last.verdict_certain);
+  EXPECT_THAT(Words(last), HasSubstr("60.00 MiB were left, which were not given"));
+  EXPECT_TRUE(OomMessageVerdictHasNote(last, "free_to_the_last"));
+  EXPECT_EQ(judge("800.00 MiB").kind, OomVerdict::kLimit);
+}
+
+TEST(OomMessageVerdictTest, OneRequestAboveTheWholeDevice) {
+  const OomMessageVerdict verdict = Judge(
+      "CUDA out of memory. Tried to allocate 96.00 GiB. GPU 0 has a total capacity of 47.40 GiB of which 40.10 GiB is "
+      "free. Including non-PyTorch memory, this process has 7.20 GiB memory in use. Of the allocated memory 6.40 GiB "
+      "is allocated by PyTorch, and 310.00 MiB is reserved by PyTorch but unallocated.");
+  EXPECT_EQ(verdict.kind, OomVerdict::kCapacity);
+  EXPECT_THAT(Words(verdict), HasSubstr("the one request of 96.00 GiB is more than the 47.40 GiB that the device has"));
+}
+
 TEST(OomMessageVerdictTest, TheRequestBehindTheSegment) {
   const auto request = [](const std::string& tried) {
     return *Judge("CUDA out of memory. Tried to allocate " + tried +
