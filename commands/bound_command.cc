@@ -76,7 +76,7 @@ void AddBound(CommandLine& line) {
   app.Add("--seconds", flags->seconds, "how long to search, counted in steps of the search (default 5)");
   app.Add("--csv", flags->csv, "write the lifetimes with their offsets to this file (id,lower,upper,size,offset)")
       .Takes("FILE");
-  app.Add("--json", flags->json, "print JSON (docs/schemas/bound.schema.json)");
+  app.Add("--json", flags->json, "print JSON (ashlar schema bound)");
   AddPolicyFlags(app, flags->replay);
   app.OnRun([flags] { return RunBound(*flags); });
 }

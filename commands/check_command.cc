@@ -85,7 +85,7 @@ void AddCheck(CommandLine& line) {
       .Takes("SIZE");
   app.Add("--max-ooms", flags->max_ooms, "requests that failed").Between(0, kMostCount);
   app.Add("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit").Takes("FILE");
-  app.Add("--json", flags->json, "print JSON (docs/schemas/check.schema.json)");
+  app.Add("--json", flags->json, "print JSON (ashlar schema check)");
   AddColorFlag(app);
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunCheck(*flags); });

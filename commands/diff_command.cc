@@ -59,7 +59,7 @@ void AddDiff(CommandLine& line) {
   app.Add("a", flags->a, "a file, or - for standard input").Required();
   app.Add("b", flags->b, "a file, or - for standard input").Required();
   app.Add("--at", flags->at, "the moment to compare: peak (of allocated memory; default), oom, end");
-  app.Add("--json", flags->json, "print JSON (docs/schemas/diff.schema.json)");
+  app.Add("--json", flags->json, "print JSON (ashlar schema diff)");
   AddColorFlag(app);
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunDiff(*flags); });

@@ -281,7 +281,7 @@ void AddEstimate(CommandLine& line) {
   app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with the estimate and its dry run")
       .Takes("FILE")
       .NotEmpty();
-  app.Add("--json", flags->json, "print JSON (docs/schemas/estimate.schema.json)");
+  app.Add("--json", flags->json, "print JSON (ashlar schema estimate)");
   AddJsonFile(app, flags->json_to);
   flags->command = app;
   app.OnRun([flags] { return RunEstimate(*flags); });

@@ -148,7 +148,7 @@ void AddExplain(CommandLine& line) {
   app.Add("input", flags->inputs,
           "files, or - for standard input; a log and the snapshot of the same failure make one answer")
       .Required();
-  const Flag json = app.Add("--json", flags->json, "print JSON (docs/schemas/explain.schema.json)");
+  const Flag json = app.Add("--json", flags->json, "print JSON (ashlar schema explain)");
   AddJsonFile(app, flags->json_to);
   app.Add("--format", flags->format, "text, json, or markdown to paste into an issue")
       .OneOf({"text", "json", "markdown"})

@@ -216,7 +216,7 @@ void AddFleet(CommandLine& line) {
       .Takes("CONFS");
   app.Add("--mpi", flags->mpi, "join other processes by MPI: auto (default: where a launcher started several), on, off")
       .OneOf({"auto", "on", "off"});
-  app.Add("--json", flags->json, "print JSON (docs/schemas/fleet.schema.json)");
+  app.Add("--json", flags->json, "print JSON (ashlar schema fleet)");
   AddJsonFile(app, flags->json_to);
   app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with the ranks over time")
       .Takes("FILE")

@@ -33,6 +33,9 @@ int main(int argc, char** argv) {
   AddWatch(line);
   line.Under("Keep");
   AddConvert(line);
+  line.Under("Read");
+  AddDocuments(line);
+  AddMcp(line);
   line.Under("Ashlar's own allocator");
   AddRunUnder(line, launch.program);
   AddPlan(line);

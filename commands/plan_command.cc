@@ -63,7 +63,7 @@ void AddPlan(CommandLine& line) {
       .Required();
   app.Add("--seconds", flags->seconds, "how long to search, counted in steps of the search (default 1)");
   app.Add("--repeats", flags->repeats, "the runs that follow it ask for the same as this one: hold no steps out");
-  app.Add("--json", flags->json, "print JSON (docs/schemas/plan.schema.json)");
+  app.Add("--json", flags->json, "print JSON (ashlar schema plan)");
   AddPolicyFlags(app, flags->replay);
   app.OnRun([flags] { return RunPlan(*flags); });
 }

@@ -128,7 +128,7 @@ void AddSweep(CommandLine& line) {
   app.Add("--seconds", flags->seconds, "end the search after this time; the result then depends on the machine");
   app.Add("--jobs", flags->jobs, "threads (default: one a core); the result does not depend on it");
   app.Add("--rows", flags->rows, "rows of the table (default 12); --json has all");
-  app.Add("--json", flags->json, "print JSON (docs/schemas/sweep.schema.json)");
+  app.Add("--json", flags->json, "print JSON (ashlar schema sweep)");
   AddJsonFile(app, flags->json_to);
   AddColorFlag(app);
   AddReplayFlags(app, flags->replay);

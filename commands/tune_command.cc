@@ -97,7 +97,7 @@ void AddTune(CommandLine& line) {
   app.Add("--compare", flags->compared, "replay the steps under this whole setting besides");
   app.Add("--pass-over", flags->passed_over, "do not try this whole setting; may be given again");
   app.Add("--may-borrow", flags->may_borrow, "try borrow_across_streams too");
-  app.Add("--json", flags->json, "print JSON (docs/schemas/tune.schema.json)");
+  app.Add("--json", flags->json, "print JSON (ashlar schema tune)");
   AddJsonFile(app, flags->json_to);
   app.OnRun([flags] { return RunTune(*flags); });
 }

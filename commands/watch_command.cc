@@ -120,7 +120,7 @@ void AddWatch(CommandLine& line) {
       .Required();
   app.Add("--interval", flags->interval_seconds, "seconds between looks (default 1)");
   app.Add("--once", flags->once, "one look, as text");
-  app.Add("--json", flags->json, "one look, as JSON (docs/schemas/watch.schema.json)");
+  app.Add("--json", flags->json, "one look, as JSON (ashlar schema watch)");
   app.OnRun([flags] { return RunWatch(*flags); });
 }
 

@@ -245,7 +245,7 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
       .Takes("FILE")
       .NotEmpty();
   app.Add("--json", flags->json,
-          "print JSON (docs/schemas/dry-run.schema.json) on standard output; the program's goes to standard error");
+          "print JSON (ashlar schema dry-run) on standard output; the program's goes to standard error");
   AddJsonFile(app, flags->json_to);
   app.OnRun([flags] { return RunDryRun(*flags); });
 }

@@ -349,7 +349,7 @@ void AddFit(CommandLine& line, std::vector<std::string> program) {
   app.Add("--jobs", flags->jobs, "runs side by side (default: as many as processors and the host's memory allow)");
   app.Add("--format", flags->format, "text, json, or markdown to paste into an issue")
       .OneOf({"text", "json", "markdown"});
-  app.Add("--json", flags->json, "print JSON (docs/schemas/fit.schema.json)");
+  app.Add("--json", flags->json, "print JSON (ashlar schema fit)");
   AddJsonFile(app, flags->json_to);
   app.OnRun([flags] { return RunFit(*flags); });
 }

@@ -134,8 +134,8 @@ std::vector<std::string> FixRemarks(const answers::Explanation& e, std::size_t s
   return out;
 }
 
-// Under the verdict: a line that stands alone is to paste, and what speaks for it follows. The program's lines are
-// those of the first change.
+// Under the verdict: a line that stands alone is to paste, and what speaks for it follows. Lines to write into the
+// program are those of the first change.
 void AppendSuggestions(const answers::Explanation& e, std::string& out) {
   const std::vector<answers::Suggestion> actions = answers::SuggestionsOf(e);
   if (actions.empty()) return;
@@ -151,7 +151,7 @@ void AppendSuggestions(const answers::Explanation& e, std::string& out) {
     if (is_change) {
       const std::string gain = action.gain.empty() ? "" : absl::StrCat(action.gain, ", ");
       AppendWrapped(absl::StrCat(Printable(action.what), " (", gain, proof, ")"), kActionIndent, out);
-      if (std::exchange(has_changed, true)) continue;
+      if (std::exchange(has_changed, true) && is_proven) continue;
     }
     for (std::size_t line = 0; line < action.lines.size(); ++line) {
       absl::StrAppend(&out, line > 0 || is_change ? indent : "", Printable(action.lines[line]), "\n");

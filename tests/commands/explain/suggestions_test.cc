@@ -174,6 +174,13 @@ TEST(SuggestionsTest, TheVariableThatGrowsIsNamed) {
   EXPECT_THAT(what(), Not(HasSubstr("held by")));
 }
 
+// Each thing to try keeps its command.
+TEST(SuggestionsTest, CommandsOfAllThatMayBeTriedAreShown) {
+  const std::string text = report::ToText(Answer("RuntimeError: CUDA error: out of memory").front());
+  EXPECT_THAT(text, HasSubstr("\n               nvidia-smi\n"));
+  EXPECT_THAT(text, HasSubstr("\n               ashlar dry-run --device CARD -- python YOUR_PROGRAM.py\n"));
+}
+
 // The action is the third line at the latest.
 TEST(SuggestionsTest, StandRightUnderTheVerdict) {
   const std::string text = report::ToText(
