@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +20,7 @@ namespace {
 struct DiffFlags {
   std::string a, b;
   std::string at = "peak";
+  std::string fail_over;
   bool json = false;
   ReplayFlags replay;
 };
@@ -28,11 +32,24 @@ absl::StatusOr<answers::DiffMoment> ParseMoment(const std::string& at) {
   return absl::InvalidArgumentError(absl::StrCat("--at: '", at, "' is none of peak, oom, end"));
 }
 
+// Reserved or allocated memory, whichever grew more.
+std::uint64_t GrewBy(const answers::DiffAnswer& diff) {
+  const core::Accounting& a = diff.diff.a.bytes;
+  const core::Accounting& b = diff.diff.b.bytes;
+  return std::max(b.reserved_bytes - std::min(a.reserved_bytes, b.reserved_bytes),
+                  b.allocated_bytes - std::min(a.allocated_bytes, b.allocated_bytes));
+}
+
 int RunDiff(const DiffFlags& flags) {
   const absl::StatusOr<answers::DiffMoment> moment = ParseMoment(flags.at);
   if (!moment.ok()) return Fail(kUsage, moment.status());
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return Fail(kUsage, settings.status());
+  std::optional<std::uint64_t> most;
+  if (absl::Status status = ReadSize("--fail-over", flags.fail_over, {.begin_bytes = 0, .least_plain_bytes = 0}, most);
+      !status.ok()) {
+    return Fail(kUsage, status);
+  }
   if (flags.a == "-" && flags.b == "-") {
     return Fail(kUsage, absl::InvalidArgumentError("only one of the two inputs can be standard input (-)"));
   }
@@ -46,8 +63,10 @@ int RunDiff(const DiffFlags& flags) {
   line.Show("comparing the two");
   const absl::StatusOr<answers::DiffAnswer> diff = answers::MakeDiff(flags.a, *a, flags.b, *b, *moment);
   if (!diff.ok()) return FailLoad(diff.status());
-  return Print(flags.json ? report::ToJson(*diff) : Colored(report::Fitted(report::ToText(*diff), {}))) ? kOk
-                                                                                                        : kUnreadable;
+  if (!Print(flags.json ? report::ToJson(*diff) : Colored(report::Fitted(report::ToText(*diff), {})))) {
+    return kUnreadable;
+  }
+  return most.has_value() && GrewBy(*diff) > *most ? kCheckFailed : kOk;
 }
 
 }  // namespace
@@ -59,6 +78,9 @@ void AddDiff(CommandLine& line) {
   app.Add("a", flags->a, "a file, or - for standard input").Required();
   app.Add("b", flags->b, "a file, or - for standard input").Required();
   app.Add("--at", flags->at, "the moment to compare: peak (of allocated memory; default), oom, end");
+  app.Add("--fail-over", flags->fail_over,
+          "exit code 1 where reserved or allocated memory grew by more, such as 100MiB")
+      .Takes("SIZE");
   app.Add("--json", flags->json, "print JSON (ashlar schema diff)");
   AddColorFlag(app);
   AddReplayFlags(app, flags->replay);

@@ -27,6 +27,8 @@ struct ExplainFlags {
   bool json = false;
   std::string json_to;
   std::string format = "text";
+  bool is_brief = false;
+  bool is_whole = false;
   std::string device_used;
   std::vector<std::string> ranks;
   std::string model;
@@ -91,7 +93,9 @@ std::string AsJson(const Explanations& explanations, const ExplainFlags& flags) 
 std::string Printed(const Explanations& explanations, const ExplainFlags& flags) {
   if (flags.format == "markdown") return report::ToMarkdown(explanations);
   if (flags.json || flags.format == "json") return AsJson(explanations, flags);
-  return Colored(report::PrintExplanations(explanations, /*as_json=*/false, flags.inputs.size() > 1));
+  if (flags.is_brief) return Colored(report::PrintBriefly(explanations));
+  const std::string text = report::PrintExplanations(explanations, /*as_json=*/false);
+  return Colored(flags.is_whole ? text : FirstScreen(text));
 }
 
 absl::Status KeepsInputs(const ExplainFlags& flags) {
@@ -153,6 +157,8 @@ void AddExplain(CommandLine& line) {
   app.Add("--format", flags->format, "text, json, or markdown to paste into an issue")
       .OneOf({"text", "json", "markdown"})
       .Excludes(json);
+  app.Add("--brief", flags->is_brief, "the verdict, what to do, where the memory went and why; no more").Excludes(json);
+  app.Add("--all", flags->is_whole, "the whole answer on a terminal too, which else gets its first 20 lines");
   AddColorFlag(app);
   app.Add("--device-used", flags->device_used,
           "memory in use on the device by all processes, as nvidia-smi shows it, such as 14.2GiB")

@@ -71,9 +71,9 @@ void AppendColored(absl::string_view line, std::string& out) {
   }
   const absl::string_view title = line.substr(0, length);
   const bool is_failure = absl::StartsWith(title, "OUT OF MEMORY");
-  const bool is_paste = title == "PASTE" || title == "FIX" || title == "TRY FIRST";
-  absl::StrAppend(&out, is_failure ? kBoldRed : kBold, title, kPlain, is_paste ? kGreen : "", line.substr(length),
-                  is_paste ? kPlain : "");
+  const bool is_answer = title == "VERDICT" || title == "FIX" || title == "TRY FIRST";
+  absl::StrAppend(&out, is_failure ? kBoldRed : kBold, title, kPlain, is_answer ? kGreen : "", line.substr(length),
+                  is_answer ? kPlain : "");
 }
 
 }  // namespace
@@ -93,6 +93,25 @@ std::string Colored(const std::string& text) {
     is_first = false;
   }
   return out;
+}
+
+std::string FirstScreen(const std::string& text) {
+  constexpr std::size_t kFirstLines = 20;
+  if (isatty(STDOUT_FILENO) != 1) return text;
+  std::size_t end = 0;
+  for (std::size_t line = 0; line < kFirstLines; ++line) {
+    const std::size_t newline = text.find('\n', end);
+    if (newline == std::string::npos) return text;
+    end = newline + 1;
+  }
+  // A title without what stands under it is left to the rest.
+  const std::size_t section = text.rfind("\n\n", end - 1);
+  if (section != std::string::npos && std::count(text.begin() + section + 2, text.begin() + end, '\n') < 3) {
+    end = section + 1;
+  }
+  const auto left = std::count(text.begin() + static_cast<std::ptrdiff_t>(end), text.end(), '\n');
+  if (left < 3) return text;
+  return absl::StrCat(text.substr(0, end), "(", left, " more lines: --all)\n");
 }
 
 void FollowTerminal() {

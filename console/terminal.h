@@ -18,6 +18,9 @@ void AddColorFlag(Command& app);
 // The text of a report with its headline, titles, verdict and line to paste in colour, where that is wanted.
 std::string Colored(const std::string& text);
 
+// On a terminal, the first 20 lines of a report and a line that says how to see the others.
+std::string FirstScreen(const std::string& text);
+
 }  // namespace ashlar::cli
 
 #endif  // ASHLAR_CONSOLE_TERMINAL_H_

@@ -32,7 +32,7 @@
 namespace ashlar::cli {
 namespace {
 
-constexpr int kOutOfMemory = 4;  // the exit code that --fail-on oom gives
+constexpr int kTooMuch = 4;  // the exit code of --fail-on oom and --max-reserved
 constexpr char kOom[] = "oom";
 constexpr char kCardsNeedRoom[] =
     "--cards: goes with a run without a card: leave out --device, --capacity and a profile's total_bytes";
@@ -45,6 +45,8 @@ struct DryRunFlags {
   CardFlags cards;
   HollowSettings settings;
   std::string fail_on;
+  std::string max_reserved;
+  std::optional<std::uint64_t> max_reserved_bytes;
   std::string output;
   std::string page;
   bool json = false;
@@ -118,16 +120,34 @@ bool HasAllCalls(const DryRunFlags& flags, RunReport& report) {
   return false;
 }
 
+// Of the process that took most on a device: what PyTorch reserved; of a program without PyTorch what was in use.
+std::uint64_t PeakReserved(const RunReport& report) {
+  std::uint64_t peak = 0;
+  for (const ProcessRun& run : report.results.runs) {
+    if (run.torch.has_value()) {
+      for (const TorchDevice& device : run.torch->devices) peak = std::max(peak, device.peak_reserved_bytes);
+    } else if (run.books.has_value()) {
+      for (const DeviceModel& device : run.books->devices) peak = std::max(peak, device.peak_bytes);
+    }
+  }
+  return peak;
+}
+
 // The program's own exit code, but for what it could not know of.
 int ExitCodeOf(const DryRunFlags& flags, const RunReport& report, bool is_kept) {
   if (report.exit_code != kOk) return report.exit_code;
-  if (!flags.fail_on.empty() && FitOf(report) == Fit::kDoesNot) return kOutOfMemory;
+  if (!flags.fail_on.empty() && FitOf(report) == Fit::kDoesNot) return kTooMuch;
+  if (flags.max_reserved_bytes.has_value() && PeakReserved(report) > *flags.max_reserved_bytes) return kTooMuch;
   return is_kept ? kOk : kUnreadable;
 }
 
 int FinishDryRun(const DryRunFlags& flags, const CardsOfReport& run, RunReport report) {
   ProgressLine line;
   AddExplanation(flags, run, line.Shower(), report);
+  if (const std::uint64_t peak = PeakReserved(report); peak > flags.max_reserved_bytes.value_or(peak)) {
+    report.notes.push_back(absl::StrCat("--max-reserved: ", FormatBytes(peak), " were reserved, ",
+                                        FormatBytes(peak - *flags.max_reserved_bytes), " too much"));
+  }
   for (const std::string& file : report.results.unreadable) report.notes.push_back(file);
   bool is_kept = HasAllCalls(flags, report);
   if (!flags.output.empty()) {
@@ -169,8 +189,12 @@ void SayWhatRuns(const Machine& machine) {
                machine.has_limit ? FormatBytes(machine.total.bytes).c_str() : "");
 }
 
-int RunDryRun(const DryRunFlags& flags) {
+int RunDryRun(DryRunFlags& flags) {
   if (absl::Status status = NeedsProgram("dry-run", flags.program); !status.ok()) return Fail(kUsage, status);
+  if (absl::Status status = ReadSize("--max-reserved", flags.max_reserved, {}, flags.max_reserved_bytes);
+      !status.ok()) {
+    return Fail(kUsage, status);
+  }
   if (!flags.fail_on.empty() && flags.fail_on != kOom) {
     return Fail(kUsage, absl::InvalidArgumentError(
                             absl::StrCat("--fail-on: '", flags.fail_on, "' is not known: give --fail-on oom")));
@@ -235,6 +259,9 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
           "a file: writes each call on device memory; %p in its name is the process's number")
       .Takes("FILE")
       .NotEmpty();
+  app.Add("--max-reserved", flags->max_reserved,
+          "exit code 4 where a process reserved more, such as 14GiB, and the program still ended with 0")
+      .Takes("SIZE");
   app.Add("--fail-on", flags->fail_on,
           "oom: exit code 4 where a request found no memory and the program still ended with 0")
       .NotEmpty();

@@ -30,8 +30,8 @@ void Decide(bool holds, double measured, std::string reason, CheckRow& row) {
   if (!holds) row.reason = std::move(reason);
 }
 
-CheckRow CheckReserved(const TracedRun& run, std::uint64_t limit) {
-  CheckRow row{"max-reserved", CheckUnit::kBytes, static_cast<double>(limit)};
+CheckRow CheckReserved(const TracedRun& run, std::uint64_t limit, const char* name = "max-reserved") {
+  CheckRow row{name, CheckUnit::kBytes, static_cast<double>(limit)};
   const timeline::Peak& peak = run.timeline.reserved_peak();
   if (!run.has_events && peak.bytes <= limit) {
     row.reason = absl::StrCat("not in this trace: ", kOneState);
@@ -42,6 +42,14 @@ CheckRow CheckReserved(const TracedRun& run, std::uint64_t limit) {
                                : absl::StrCat("event ", FormatCount(static_cast<std::uint64_t>(peak.event)));
   Decide(peak.bytes <= limit, static_cast<double>(peak.bytes),
          absl::StrCat("over by ", FormatBytes(peak.bytes - std::min(peak.bytes, limit)), " at ", when), row);
+  return row;
+}
+
+CheckRow CheckGrowthOf(const TracedRun& run, const CheckGrowth& growth) {
+  const std::optional<std::uint64_t> limit = growth.LimitOf(run.device);
+  if (limit.has_value()) return CheckReserved(run, *limit, "max-growth");
+  CheckRow row{"max-growth", CheckUnit::kBytes, 0};
+  row.reason = "not in this trace: the baseline did not use this device";
   return row;
 }
 
@@ -111,6 +119,15 @@ CheckRow CheckOoms(const TracedRun& run, std::uint64_t limit) {
 
 }  // namespace
 
+std::optional<std::uint64_t> CheckGrowth::LimitOf(std::optional<int> device) const {
+  for (const auto& [known, peak] : peaks) {
+    const bool is_of_no_device = peaks.size() == 1 && (!known.has_value() || !device.has_value());  // a request trace
+    if (known != device && !is_of_no_device) continue;
+    return peak + (share ? static_cast<std::uint64_t>(*share * static_cast<double>(peak)) : bytes);
+  }
+  return std::nullopt;
+}
+
 std::uint64_t CheckAnswer::CountOf(CheckVerdict verdict) const {
   return static_cast<std::uint64_t>(
       std::count_if(rows.begin(), rows.end(), [verdict](const CheckRow& row) { return row.verdict == verdict; }));
@@ -123,6 +140,7 @@ CheckAnswer CheckTrace(std::string input, const TracedRun& run, const CheckLimit
   if (limits.max_retries) out.rows.push_back(CheckRetries(run, *limits.max_retries));
   if (limits.max_leak_bytes_per_step) out.rows.push_back(CheckLeak(run, *limits.max_leak_bytes_per_step));
   if (limits.max_ooms) out.rows.push_back(CheckOoms(run, *limits.max_ooms));
+  if (limits.max_growth) out.rows.push_back(CheckGrowthOf(run, *limits.max_growth));
   return out;
 }
 

@@ -9,11 +9,22 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "commands/shared/traced_run.h"
 
 namespace ashlar::answers {
+
+// How far the peak of reserved memory may lie above that of an earlier run.
+struct CheckGrowth {
+  std::uint64_t bytes = 0;
+  std::optional<double> share = {};  // of the earlier peak, in place of bytes: 0.03 for 3 %
+  std::vector<std::pair<std::optional<int>, std::uint64_t>> peaks;  // of the earlier run: device, bytes
+
+  // The most that a peak may be; nullopt: the earlier run did not have the device.
+  std::optional<std::uint64_t> LimitOf(std::optional<int> device) const;
+};
 
 struct CheckLimits {
   std::optional<std::uint64_t> max_reserved_bytes = {};
@@ -21,9 +32,11 @@ struct CheckLimits {
   std::optional<std::uint64_t> max_retries = {};
   std::optional<std::uint64_t> max_leak_bytes_per_step = {};  // of all stacks together, the median step's
   std::optional<std::uint64_t> max_ooms = {};
+  std::optional<CheckGrowth> max_growth = {};
 
   bool IsEmpty() const {
-    return !max_reserved_bytes && !min_utilisation && !max_retries && !max_leak_bytes_per_step && !max_ooms;
+    return !max_reserved_bytes && !min_utilisation && !max_retries && !max_leak_bytes_per_step && !max_ooms &&
+           !max_growth;
   }
 };
 

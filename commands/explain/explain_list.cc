@@ -65,16 +65,28 @@ std::string FailuresOfText(const std::vector<answers::Explanation>& all, const s
 
 }  // namespace
 
-std::string PrintExplanations(const std::vector<answers::Explanation>& explanations, bool as_json, bool as_list) {
-  if (as_json) return ToJson(explanations, as_list);
+namespace {
+
+std::string PrintEach(const std::vector<answers::Explanation>& explanations,
+                      std::string (*text)(const answers::Explanation&)) {
   const std::vector<std::size_t> first_alike = FirstAlike(explanations);
   std::string out = FailuresOfText(explanations, first_alike);
   for (std::size_t i = 0; i < explanations.size(); ++i) {
     if (first_alike[i] < i) continue;
     if (!out.empty()) out += "\n";
-    out += Fitted(ToText(explanations[i]), LinesToPaste(explanations[i]));
+    out += Fitted(text(explanations[i]), LinesToPaste(explanations[i]));
   }
   return out;
+}
+
+}  // namespace
+
+std::string PrintExplanations(const std::vector<answers::Explanation>& explanations, bool as_json, bool as_list) {
+  return as_json ? ToJson(explanations, as_list) : PrintEach(explanations, ToText);
+}
+
+std::string PrintBriefly(const std::vector<answers::Explanation>& explanations) {
+  return PrintEach(explanations, ToBriefText);
 }
 
 }  // namespace ashlar::report

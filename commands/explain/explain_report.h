@@ -17,11 +17,15 @@ namespace ashlar::report {
 // As text, a blank line between two, or as JSON: one value for one explanation, else a list; `as_list`: always a list.
 std::string PrintExplanations(const std::vector<answers::Explanation>& explanations, bool as_json,
                               bool as_list = false);
+// As text, and of each no more than the verdict, what to do, where the memory went and why.
+std::string PrintBriefly(const std::vector<answers::Explanation>& explanations);
 
 // An explanation as text for one screen: what happened, the verdict, where the memory went, who holds it, what would
 // have helped, the line to paste. The same numbers as the JSON.
 
 std::string ToText(const answers::Explanation& explanation);
+// Its first sections: the verdict, what to do, where the memory went, why.
+std::string ToBriefText(const answers::Explanation& explanation);
 
 // Explanations as JSON, one as an object, several (messages of one log) as an array. Keys and their meaning:
 // docs/schemas/explain.schema.json. What is not known is null.

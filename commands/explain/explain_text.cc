@@ -355,9 +355,8 @@ std::string AfterCauses(const answers::Explanation& e) {
   return out;
 }
 
-}  // namespace
-
-std::string ToText(const answers::Explanation& e) {
+// The verdict, what to do, and where the memory went.
+std::string BeforeCauses(const answers::Explanation& e) {
   std::string out = absl::StrCat(Printable(e.verdict.headline), "\n");
   const std::string verdict = analyses::VerdictWords(e.verdict.kind);
   absl::StrAppend(&out, "VERDICT        ");
@@ -378,11 +377,24 @@ std::string ToText(const answers::Explanation& e) {
   }
   AppendRaisedAt(e, out);
   AppendAccounting(e, out);
+  return out;
+}
+
+}  // namespace
+
+std::string ToText(const answers::Explanation& e) {
+  std::string out = BeforeCauses(e);
   const std::string rest = AfterCauses(e);
   const auto lines = static_cast<std::size_t>(std::count(out.begin(), out.end(), '\n') +
                                               std::count(rest.begin(), rest.end(), '\n') + 1);
   AppendCauses(e, kScreenLines - std::min(kScreenLines, lines), out);
   return out + rest;
+}
+
+std::string ToBriefText(const answers::Explanation& e) {
+  std::string out = BeforeCauses(e);
+  AppendCauses(e, kScreenLines, out);
+  return out;
 }
 
 }  // namespace ashlar::report

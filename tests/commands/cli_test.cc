@@ -152,7 +152,12 @@ TEST_F(CliTest, ACheckThatFailsIsOne) {
   EXPECT_THAT(broken.out, HasSubstr("over by 1.00 MiB"));
   EXPECT_THAT(broken.error, IsEmpty());
   EXPECT_THAT(FileBytes(xml), HasSubstr("failures=\"1\""));
-  EXPECT_EQ(Run("check " + trace + " --max-ooms 0").code, 1);  // not known without a capacity
+  EXPECT_EQ(Run("check " + trace + " --max-ooms 0").code, 4) << "not known without a capacity";
+  EXPECT_EQ(Run("check " + trace + " --max-ooms 0 --max-reserved 21MiB").code, 1) << "broken goes before not known";
+  EXPECT_EQ(Run("check " + trace + " --baseline " + trace + " --max-growth 0%").code, 0);
+  ExpectError(Run("check " + trace + " --max-growth 3%"), 2, {"--baseline", "go together"});
+  ExpectError(Run("check " + trace + " --baseline " + trace + " --max-growth 3x"), 2, {"--max-growth", "'3x'"});
+  ExpectError(Run("check " + trace + " --baseline " + trace + " --max-growth -1%"), 2, {"--max-growth", "'-1%'"});
   EXPECT_EQ(Run("check " + trace + " --max-ooms 0 --capacity 1GiB").code, 0);
   EXPECT_EQ(nlohmann::json::parse(Run("check --json --max-retries 0 " + trace).out)["passed"], false);
 

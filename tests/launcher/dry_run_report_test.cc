@@ -129,6 +129,15 @@ TEST_F(DryRunReportTest, AFailureThatTheProgramSwallowedFailsWhereItIsAsked) {
       << "the program's own comes first";
 }
 
+TEST_F(DryRunReportTest, MoreThanMayBeReservedFailsWhereItIsAsked) {
+  const std::string program = Program(LeavingText("process-7.json", Books(4 * kGiB)));
+  EXPECT_EQ(Run("dry-run --max-reserved 4GiB -- " + program).code, 0);
+  const Result over = Run("dry-run --max-reserved 3GiB -- " + program);
+  EXPECT_EQ(over.code, 4);
+  EXPECT_THAT(Unwrapped(over.error), HasSubstr("--max-reserved: 4.00 GiB were reserved, 1.00 GiB too much"));
+  EXPECT_EQ(Run("dry-run --max-reserved 3x -- " + program).code, 2);
+}
+
 // Of backend:cudaMallocAsync and allocators in PyTorch's place.
 TEST_F(DryRunReportTest, WhatIsNotKeptIsALineAndTheDevicesAccountingStays) {
   json info = Info(nullptr, 0);

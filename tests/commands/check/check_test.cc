@@ -52,6 +52,19 @@ CheckVerdict VerdictOn(const answers::TracedRun& run, const CheckLimits& limits)
   return Only(report).verdict;
 }
 
+// Above an earlier run's peak by bytes or by a share, device by device.
+TEST(CheckTest, GrowthIsMeasuredFromABaseline) {
+  const answers::TracedRun run = MustTrace(FailingRun());
+  ASSERT_TRUE(run.device.has_value());
+  const auto verdict = [&](answers::CheckGrowth growth) { return VerdictOn(run, {.max_growth = std::move(growth)}); };
+  EXPECT_EQ(verdict({.bytes = 2 * kMiB, .peaks = {{run.device, 80 * kMiB}}}), CheckVerdict::kHolds);
+  EXPECT_EQ(verdict({.bytes = 2 * kMiB - 1, .peaks = {{run.device, 80 * kMiB}}}), CheckVerdict::kBroken);
+  EXPECT_EQ(verdict({.share = 0.025, .peaks = {{run.device, 80 * kMiB}}}), CheckVerdict::kHolds);
+  EXPECT_EQ(verdict({.share = 0.02, .peaks = {{run.device, 80 * kMiB}}}), CheckVerdict::kBroken);
+  EXPECT_EQ(verdict({.bytes = kGiB, .peaks = {{*run.device + 1, 80 * kMiB}}}), CheckVerdict::kNotInTrace);
+  EXPECT_EQ(verdict({.bytes = kGiB, .peaks = {{std::nullopt, 80 * kMiB}}}), CheckVerdict::kHolds) << "a request trace";
+}
+
 TEST(CheckTest, EachLimitAtItsEdge) {
   const answers::TracedRun run = MustTrace(FailingRun());
   EXPECT_EQ(VerdictOn(run, {.max_reserved_bytes = 82 * kMiB}), CheckVerdict::kHolds);
