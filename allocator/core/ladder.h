@@ -126,10 +126,9 @@ class Ladder {
 
  private:
   Growth Climb(const policy::Decision& decision);
-  Growth GrowAfterReleasing(const policy::Decision& decision);
+  Growth ClimbAfterRefusal(const policy::Decision& decision);
   Growth GrowAfterFewWaits(const policy::Decision& decision);
-  Growth GrowByRepair(const policy::Decision& decision);
-  Growth GrowAfterRepair(const policy::Decision& decision);
+  Growth GrowByMoving(const policy::Decision& decision);
   policy::Decision Steered(policy::Decision decision);
   bool HasRoom(std::uint64_t bytes) const;
   policy::Block* SearchAgain(const policy::Decision& decision);

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
+#include "allocator/policy/strategy.h"
 
 namespace ashlar::core {
 namespace {
@@ -77,7 +78,7 @@ policy::Block* Ledger::MarkMapped(policy::Block* unmapped, std::uint64_t size_by
   policy::Block* block = heap_.MarkMapped(unmapped, size_bytes, page_bytes);
   BookReserved(*lane.pool, Signed(size_bytes));
   ++stats_.num_device_alloc;
-  if (options().policy == policy::Policy::kAshlar) {
+  if (!heap_.strategy().traits().pages_tell_pool) {
     const bool is_large = page_bytes > block->segment->page_bytes;
     Note(trace::fact::PagesMapped{lane.pool->is_small, is_large ? page_bytes : 0});
   }

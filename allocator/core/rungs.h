@@ -13,7 +13,7 @@
 #include "allocator/core/limits.h"
 #include "allocator/device/device.h"
 #include "allocator/policy/heap.h"
-#include "allocator/policy/size_rule.h"
+#include "allocator/policy/strategy.h"
 
 namespace ashlar::core {
 
@@ -67,7 +67,7 @@ class DeviceGrowth {
  public:
   // All outlive this.
   DeviceGrowth(Ledger& ledger, device::Device& device, const Limits& limits, DeviceErrors& errors)
-      : ledger_(ledger), device_(device), limits_(limits), errors_(errors) {}
+      : strategy_(ledger.heap().strategy()), ledger_(ledger), device_(device), limits_(limits), errors_(errors) {}
 
   Growth Grow(const policy::Decision& decision);
 
@@ -77,11 +77,11 @@ class DeviceGrowth {
   Growth NewReservation(const policy::Decision& decision);
   Growth Map(policy::Block* unmapped, std::uint64_t wanted_bytes);
   Growth Map(policy::Block* unmapped, const policy::GrowthSize& size);
-  std::uint64_t GrowthBytes(const policy::Decision& decision) const;
   std::uint64_t ReservationBytes(std::uint64_t page_bytes) const;
   Growth Refused(std::uint64_t bytes);                             // by the device or the limit
   Growth Failed(const absl::Status& status, std::uint64_t bytes);  // as the device's status says
 
+  const policy::Strategy& strategy_;
   Ledger& ledger_;
   device::Device& device_;
   const Limits& limits_;

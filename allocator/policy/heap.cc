@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "allocator/base/check.h"
+#include "allocator/policy/strategy.h"
 
 namespace ashlar::policy {
 namespace {
@@ -24,7 +25,9 @@ LaneCosts CostsOf(const Lane& lane) { return {lane.free.probes(), lane.cuts, lan
 
 }  // namespace
 
-Heap::Heap(Options options) : default_pair_(NewPair({})) { SetOptions(std::move(options)); }
+Heap::Heap(Options options) : strategy_(StrategyOf(options.policy)), default_pair_(NewPair({})) {
+  SetOptions(std::move(options));
+}
 
 void Heap::SetOptions(Options options) {
   options_ = std::move(options);
@@ -119,9 +122,8 @@ Block* Heap::FindInOverflow(const Decision& decision, const PoolPair& pair) cons
   const Lane* lane = FindLane(pool, decision.stream);
   if (lane == nullptr) return nullptr;
   Block* candidate = lane->free.FirstAtLeast(decision.rounded_bytes);
-  // As upstream.
-  const bool passes_over_pages = options_.policy == Policy::kTorch;
-  while (passes_over_pages && candidate != nullptr && candidate->is_expandable) candidate = lane->free.Next(candidate);
+  const bool takes_pages = strategy_.traits().shares_pages;
+  while (!takes_pages && candidate != nullptr && candidate->is_expandable) candidate = lane->free.Next(candidate);
   if (candidate == nullptr || !MayServe(decision.rounded_bytes, candidate->size_bytes)) return nullptr;
   return candidate;
 }

@@ -27,6 +27,7 @@
 
 namespace ashlar::policy {
 
+class Strategy;
 struct Pool;
 struct PoolPair;
 
@@ -134,6 +135,8 @@ class Heap {
   Heap& operator=(const Heap&) = delete;
 
   const Options& options() const { return options_; }
+  // That of the options' policy.
+  const Strategy& strategy() const { return strategy_; }
   // From now on; only what ChangedSettings allows.
   void SetOptions(Options options);
 
@@ -172,7 +175,7 @@ class Heap {
   // The free block of the segment that holds the range, where one does. `below`: a block of the segment at or below the
   // range's address, nullptr: look from the first.
   static Block* FindFreeAt(const Segment& segment, Block* below, const AddressRange& range);
-  // Looks for the plan's request in another pool pair (overflow); PyTorch's policy passes over expandable blocks there.
+  // Looks for the plan's request in another pool pair (overflow); some policies pass over expandable blocks there.
   Block* FindInOverflow(const Decision& decision, const PoolPair& pair) const;
   // The smallest block of other streams in the plan's pool that may serve it; of equals the lower stream's.
   Block* FindInOtherLane(const Decision& decision) const;
@@ -221,21 +224,6 @@ class Heap {
   static std::vector<Block*> FreeExpandable(const Pool& pool);
 
   // --- expandable segments ---
-  // Where growth for `plan` starts: an unmapped block or a free one before it; nullptr: a new reservation is needed.
-  Block* FindGrowth(const Decision& decision) const;
-  // Policy::kAshlar: the same, where the fewest bytes are to be mapped; of equals the lowest.
-  struct GrowthPlace {
-    Block* start = nullptr;
-    std::uint64_t map_bytes = 0;  // whole pages; of a new reservation where there is no start
-  };
-  GrowthPlace FindLeastGrowth(const Decision& decision) const;
-  // Policy::kAshlar: whole free pages of `bytes` or a little more, which may be unmapped and mapped where `place` needs
-  // them: of the plan's lane first, then of its stream, then of other streams. All there are where that is less.
-  struct FreePages {
-    Block* block = nullptr;
-    std::vector<PageRun> runs;  // by address
-  };
-  std::vector<FreePages> PagesToMove(const Decision& decision, const GrowthPlace& place, std::uint64_t bytes) const;
   // A new reservation as one unmapped block.
   Block* AddReservation(const Decision& decision, std::uint64_t address, std::uint64_t size_bytes,
                         std::uint64_t page_bytes);
@@ -266,6 +254,18 @@ class Heap {
   const PrivatePairs& private_pairs() const { return private_pairs_; }
 
   // --- state ---
+  // nullptr while there is none.
+  static const Lane* FindLane(const Pool& pool, Stream stream);
+  // The default pools, then private ones by id.
+  template <typename Visit>
+  void ForEachPool(Visit visit) const {
+    visit(default_pair_->small);
+    visit(default_pair_->large);
+    for (const auto& [id, pair] : private_pairs_) {
+      visit(pair->small);
+      visit(pair->large);
+    }
+  }
   // Of all lanes there are and were.
   LaneCosts Costs() const;
   std::uint64_t reserved_bytes() const { return reserved_bytes_; }
@@ -286,18 +286,8 @@ class Heap {
                               const std::vector<KnownBlock>& blocks);
 
  private:
-  static const Lane* FindLane(const Pool& pool, Stream stream);
   Lane& LaneOf(Pool& pool, Stream stream);
   Pool& PoolOf(const Decision& decision);
-  template <typename Visit>
-  void ForEachPool(Visit visit) const {
-    visit(default_pair_->small);
-    visit(default_pair_->large);
-    for (const auto& [id, pair] : private_pairs_) {
-      visit(pair->small);
-      visit(pair->large);
-    }
-  }
   Block* SkipByExpandableRules(const Lane& lane, Block* candidate) const;
   Block* Split(Lane& lane, Block* block, std::uint64_t low_bytes) const;
   Block* PlaceAs(Lane& lane, Block* block, const PlaceEffect& effect, std::uint64_t request_bytes) const;
@@ -311,6 +301,7 @@ class Heap {
   void ForgetSegment(Block* whole);
   Segment* NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_bytes);
 
+  const Strategy& strategy_;
   Options options_;
   bool rounds_to_granules_ = false;  // no request is rounded to anything but 512 bytes
   std::unique_ptr<PoolPair> default_pair_;

@@ -20,6 +20,7 @@
 #include "allocator/device/driver_addresses.h"
 #include "allocator/policy/conf_split.h"
 #include "allocator/policy/size_rule.h"
+#include "allocator/policy/strategy.h"
 
 namespace ashlar::replay {
 namespace {
@@ -148,8 +149,7 @@ timeline::BlockSizeRule SizeRuleOf(const policy::Options& options) {
   rule.max_tail_bytes = policy::kSmallMaxBytes;
   rule.max_split_size_bytes = options.max_split_size_bytes;
   rule.expandable_option = options.expandable_segments;
-  // Pages of policy:ashlar do not tell the pool.
-  rule.large_page_bytes = options.policy == policy::Policy::kAshlar ? 0 : options.large_segment_bytes;
+  rule.large_page_bytes = policy::StrategyOf(options.policy).traits().pages_tell_pool ? options.large_segment_bytes : 0;
   return rule;
 }
 

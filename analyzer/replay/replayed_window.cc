@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/core/inspect.h"
-#include "allocator/policy/size_rule.h"
+#include "allocator/policy/strategy.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/replay/recorded_device.h"
 #include "analyzer/timeline/observed.h"

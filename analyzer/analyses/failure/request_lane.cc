@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "allocator/policy/size_rule.h"
+#include "allocator/policy/strategy.h"
 
 namespace ashlar::analyses {
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/policy/heap.h"
+#include "allocator/policy/strategy.h"
 #include "tests/allocator/policy/shrink.h"
 #include "tests/allocator/policy/slow_heap.h"
 
@@ -75,7 +76,7 @@ class HeapRun {
   Block* Grown(const Decision& decision) {
     if (!heap_.options().expandable_segments)
       return heap_.AddSegment(decision, NextAddress(decision.segment_bytes), decision.segment_bytes);
-    Block* block = heap_.FindGrowth(decision);
+    Block* block = heap_.strategy().FindGrowth(decision);
     if (block == nullptr) {
       block = heap_.AddReservation(decision, NextAddress(kReservationBytes), kReservationBytes, PageBytes(decision));
     }
