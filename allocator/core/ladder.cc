@@ -43,7 +43,7 @@ Ladder::PlannedSegmentAnswer Ladder::ObtainPlannedSegment(const policy::Decision
   if (answer.lacking_bytes == 0 || HasRoom(answer.lacking_bytes)) {
     answer.lacking_bytes = decision.segment_bytes;
     ledger_.Note(trace::fact::PlannedSegmentAsked{decision.segment_bytes, decision.pool->is_small});
-    const Growth grown = growth_.Grow(decision);
+    const GrowthResult grown = growth_.Grow(decision);
     if (grown.block != nullptr) {
       answer.arena = grown.block->segment->lane;
       policy::Heap::OfferFree(grown.block);
@@ -59,8 +59,8 @@ Ladder::PlannedSegmentAnswer Ladder::ObtainPlannedSegment(const policy::Decision
   return answer;
 }
 
-Growth Ladder::Serve(const policy::Decision& decision) {
-  Growth served{.block = decision.block};
+GrowthResult Ladder::Serve(const policy::Decision& decision) {
+  GrowthResult served{.block = decision.block};
   if (decision.block != nullptr) {
     policy::Heap::TakeFree(decision.block);
   } else {
@@ -72,12 +72,12 @@ Growth Ladder::Serve(const policy::Decision& decision) {
   return served;
 }
 
-Growth Ladder::Climb(const policy::Decision& decision) {
+GrowthResult Ladder::Climb(const policy::Decision& decision) {
   if (limits_.CollectGarbage() && !pools_.IsCapturing()) {
     const std::uint64_t garbage_bytes = limits_.GarbageBytes(ledger_.heap().reserved_bytes());
     if (garbage_bytes > 0) release_.Garbage(garbage_bytes);
   }
-  Growth grown = growth_.Grow(decision);
+  GrowthResult grown = growth_.Grow(decision);
   if (grown.refusal != Refusal::kOutOfMemory) return grown;
   policy::Block* block = SearchOverflow(decision);
   if (block == nullptr) block = Borrow(decision);
@@ -86,8 +86,8 @@ Growth Ladder::Climb(const policy::Decision& decision) {
   return ClimbAfterRefusal(decision);
 }
 
-Growth Ladder::ClimbAfterRefusal(const policy::Decision& decision) {
-  Growth grown{.refusal = Refusal::kOutOfMemory};
+GrowthResult Ladder::ClimbAfterRefusal(const policy::Decision& decision) {
+  GrowthResult grown{.refusal = Refusal::kOutOfMemory};
   absl::Status released;
   bool is_rejected = false;
   for (const policy::Rung rung : ledger_.heap().strategy().RungsAfterRefusal(ledger_.options())) {
@@ -122,7 +122,7 @@ Growth Ladder::ClimbAfterRefusal(const policy::Decision& decision) {
 }
 
 // Out of memory is said only when everything that the cache holds was returned.
-Growth Ladder::AfterFailedRelease(const Growth& grown, const absl::Status& released) {
+GrowthResult Ladder::AfterFailedRelease(const GrowthResult& grown, const absl::Status& released) {
   if (!released.ok() && grown.refusal == Refusal::kOutOfMemory) {
     return {.refusal = Refusal::kDeviceError, .error = released};
   }
@@ -203,7 +203,7 @@ policy::Block* Ladder::SearchAgain(const policy::Decision& decision) {
 
 // Waits for one event after the other, and after each for no more than it takes: first for the blocks that make room in
 // the cache with the fewest events, then, oldest first, for those whose memory can be returned.
-Growth Ladder::GrowAfterFewWaits(const policy::Decision& decision) {
+GrowthResult Ladder::GrowAfterFewWaits(const policy::Decision& decision) {
   absl::Status failed;
   bool may_return = true;
   const auto finish = [&](policy::Block* block) {
@@ -219,7 +219,7 @@ Growth Ladder::GrowAfterFewWaits(const policy::Decision& decision) {
     if (may_return) {
       failed.Update(release_.Everything(decision.pair));
       ledger_.CountRetry();
-      const Growth grown = growth_.Grow(decision);
+      const GrowthResult grown = growth_.Grow(decision);
       if (grown.refusal != Refusal::kOutOfMemory) return AfterFailedRelease(grown, failed);
     }
     if (pending_.size() == 0 || !failed.ok()) return AfterFailedRelease({.refusal = Refusal::kOutOfMemory}, failed);
@@ -230,8 +230,8 @@ Growth Ladder::GrowAfterFewWaits(const policy::Decision& decision) {
 
 // Whole free pages move to where the request needs them: first as many as are missing beside what the device should
 // have, then, where other programs hold that, all of them.
-Growth Ladder::GrowByMoving(const policy::Decision& decision) {
-  Growth grown{.refusal = Refusal::kOutOfMemory};
+GrowthResult Ladder::GrowByMoving(const policy::Decision& decision) {
+  GrowthResult grown{.refusal = Refusal::kOutOfMemory};
   const std::uint64_t spare_bytes = limits_.SpareBytes(ledger_.heap().reserved_bytes());
   for (const std::uint64_t spare : {spare_bytes, std::uint64_t{0}}) {
     if (grown.refusal != Refusal::kOutOfMemory || !release_.PagesFor(decision, spare)) continue;

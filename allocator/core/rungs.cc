@@ -11,7 +11,7 @@
 
 namespace ashlar::core {
 
-Growth DeviceGrowth::Grow(const policy::Decision& decision) {
+GrowthResult DeviceGrowth::Grow(const policy::Decision& decision) {
   const std::uint64_t reserved_bytes = ledger_.heap().reserved_bytes();
   const std::uint64_t bytes = strategy_.GrowthBytes(decision);
   if (limits_.AreExceeded(reserved_bytes, bytes)) return Refused(bytes);
@@ -19,27 +19,27 @@ Growth DeviceGrowth::Grow(const policy::Decision& decision) {
   return ledger_.options().expandable_segments ? GrowExpandable(decision) : NewSegment(decision);
 }
 
-Growth DeviceGrowth::Refused(std::uint64_t bytes) {
+GrowthResult DeviceGrowth::Refused(std::uint64_t bytes) {
   ledger_.Note(trace::fact::GrowthRefused{bytes});
   return {.refusal = Refusal::kOutOfMemory};
 }
 
-Growth DeviceGrowth::Failed(const absl::Status& status, std::uint64_t bytes) {
+GrowthResult DeviceGrowth::Failed(const absl::Status& status, std::uint64_t bytes) {
   if (absl::IsResourceExhausted(status)) return Refused(bytes);
   return {.refusal = Refusal::kDeviceError, .error = status};
 }
 
-Growth DeviceGrowth::NewSegment(const policy::Decision& decision) {
+GrowthResult DeviceGrowth::NewSegment(const policy::Decision& decision) {
   const absl::StatusOr<std::uint64_t> address = device_.AllocateSegment(decision.segment_bytes);
   if (!address.ok()) return Failed(address.status(), decision.segment_bytes);
   return {.block = ledger_.AddSegment(decision, *address)};
 }
 
-Growth DeviceGrowth::GrowExpandable(const policy::Decision& decision) {
-  Growth grown{.block = strategy_.FindGrowth(decision)};
+GrowthResult DeviceGrowth::GrowExpandable(const policy::Decision& decision) {
+  GrowthResult grown{.block = strategy_.FindGrowth(decision)};
   if (grown.block == nullptr) grown = NewReservation(decision);
   if (grown.block == nullptr) return grown;
-  if (grown.block->state == policy::BlockState::kUnmapped) {
+  if (grown.block->state == policy::BlockUse::kUnmapped) {
     grown = Map(grown.block, std::min(grown.block->size_bytes, decision.rounded_bytes));
   }
   while (grown.block != nullptr && grown.block->size_bytes < decision.rounded_bytes) {
@@ -53,7 +53,7 @@ Growth DeviceGrowth::GrowExpandable(const policy::Decision& decision) {
 
 // The block that holds the pages mapped, merged with its free neighbours. Other programs take memory too: what is
 // refused in large pages is asked for in small ones.
-Growth DeviceGrowth::Map(policy::Block* unmapped, std::uint64_t wanted_bytes) {
+GrowthResult DeviceGrowth::Map(policy::Block* unmapped, std::uint64_t wanted_bytes) {
   const std::uint64_t reserved_bytes = ledger_.heap().reserved_bytes();
   const policy::GrowthNeed need{.wanted_bytes = wanted_bytes,
                                 .room_bytes = unmapped->size_bytes,
@@ -63,11 +63,11 @@ Growth DeviceGrowth::Map(policy::Block* unmapped, std::uint64_t wanted_bytes) {
                                 .is_small = unmapped->is_small};
   const policy::GrowthSize least = policy::LeastGrowth(need);
   const policy::GrowthSize size = strategy_.SizeOf(need);
-  Growth mapped = Map(unmapped, size);
+  GrowthResult mapped = Map(unmapped, size);
   return mapped.refusal == Refusal::kOutOfMemory && size.page_bytes > least.page_bytes ? Map(unmapped, least) : mapped;
 }
 
-Growth DeviceGrowth::Map(policy::Block* unmapped, const policy::GrowthSize& size) {
+GrowthResult DeviceGrowth::Map(policy::Block* unmapped, const policy::GrowthSize& size) {
   const absl::Status status = device_.Map(unmapped->address, size.size_bytes, size.page_bytes);
   if (!status.ok()) return Failed(status, size.size_bytes);
   return {.block = ledger_.MarkMapped(unmapped, size.size_bytes, size.page_bytes)};
@@ -86,7 +86,7 @@ std::uint64_t DeviceGrowth::ReservationBytes(std::uint64_t page_bytes) const {
   return RoundUp(std::max<std::uint64_t>(bytes, 1), page_bytes);
 }
 
-Growth DeviceGrowth::NewReservation(const policy::Decision& decision) {
+GrowthResult DeviceGrowth::NewReservation(const policy::Decision& decision) {
   const std::uint64_t page_bytes = strategy_.PageBytes(decision.pool->is_small, ledger_.options());
   const std::uint64_t size_bytes = ReservationBytes(page_bytes);
   const absl::StatusOr<std::uint64_t> address = device_.Reserve(size_bytes);

@@ -13,7 +13,7 @@
 namespace ashlar::policy {
 namespace {
 
-std::uint64_t UnmappedBytes(const Block& block) { return block.state == BlockState::kUnmapped ? block.size_bytes : 0; }
+std::uint64_t UnmappedBytes(const Block& block) { return block.state == BlockUse::kUnmapped ? block.size_bytes : 0; }
 
 // A window over blocks that are free or unmapped and follow each other.
 //
@@ -40,7 +40,7 @@ class Window {
   // Of whole pages, since unmapped blocks begin and end at pages.
   std::uint64_t MapBytes() const {
     const std::uint64_t spare = bytes_ - wanted_bytes_;
-    const std::uint64_t unused = last_->state == BlockState::kUnmapped ? spare : 0;
+    const std::uint64_t unused = last_->state == BlockUse::kUnmapped ? spare : 0;
     return unmapped_bytes_ - RoundDown(unused, last_->segment->page_bytes);
   }
   // False: there is no later begin.

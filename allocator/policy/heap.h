@@ -185,7 +185,7 @@ class Heap {
 
   // --- returns ---
   // The caller freed the block; it waits for events.
-  static void MarkPending(Block* block) { block->state = BlockState::kPending; }
+  static void MarkPending(Block* block) { block->state = BlockUse::kPending; }
   // What Release of this block will merge, and add to the lane's counts of inactive split blocks.
   struct ReleaseEffect {
     bool joins_prev = false;
@@ -278,7 +278,7 @@ class Heap {
   struct KnownBlock {
     std::uint64_t size_bytes = 0;
     std::uint64_t requested_bytes = 0;
-    BlockState state = BlockState::kFree;
+    BlockUse state = BlockUse::kFree;
   };
   // A segment cut into blocks as given (sizes must sum to the segment). Adjacent free blocks must be merged already.
   // For expandable segments the blocks cover the reservation, unmapped ones included.
@@ -326,7 +326,7 @@ inline bool MayServeBy(const Options& options, std::uint64_t rounded_bytes, std:
 
 // Whether growth may use the block.
 inline bool IsUsable(const Block* block) {
-  return block != nullptr && (block->state == BlockState::kFree || block->state == BlockState::kUnmapped);
+  return block != nullptr && (block->state == BlockUse::kFree || block->state == BlockUse::kUnmapped);
 }
 
 // Best fit looks at one candidate only: the first in order that is large enough.
@@ -374,7 +374,7 @@ inline Block* Heap::PlaceAs(Lane& lane, Block* block, const PlaceEffect& effect,
     InsertAlone(lane, rest);
   }
   lane.inactive_split.Add(effect.splits);
-  block->state = BlockState::kLive;
+  block->state = BlockUse::kLive;
   block->requested_bytes = request_bytes;
   return block;
 }
@@ -434,7 +434,7 @@ inline void Heap::TellNeighbours(const Block& block, bool is_free) {
 // a caller has kept is told by that.
 inline Block* Heap::ReleaseAs(Lane& lane, Block* block, const ReleaseEffect& effect) {
   lane.joins += static_cast<std::uint64_t>(effect.joins_next) + static_cast<std::uint64_t>(effect.joins_prev);
-  block->state = BlockState::kFree;
+  block->state = BlockUse::kFree;
   if (effect.joins_next) {
     Block* next = block->next;
     lane.free.Erase(next);
@@ -466,7 +466,7 @@ inline Block* Heap::ReleaseAs(Lane& lane, Block* block, const ReleaseEffect& eff
 
 // The neighbours know already.
 inline void Heap::InsertAlone(Lane& lane, Block* block) {
-  block->state = BlockState::kFree;
+  block->state = BlockUse::kFree;
   block->freed_at = lane.pool->clock;
   lane.free.Insert(block);
 }

@@ -15,7 +15,7 @@ namespace {
 
 // What the block could become: a free block that unmapped address space follows counts with it.
 std::uint64_t Room(const Block& block) {
-  const bool grows = block.next != nullptr && block.next->state == BlockState::kUnmapped;
+  const bool grows = block.next != nullptr && block.next->state == BlockUse::kUnmapped;
   return block.size_bytes + (grows ? block.next->size_bytes : 0);
 }
 
@@ -44,13 +44,13 @@ Block* Heap::AddReservation(const Decision& decision, std::uint64_t address, std
   segment->is_expandable = true;
   segment->page_bytes = page_bytes;
   segment->first->is_expandable = true;
-  segment->first->state = BlockState::kUnmapped;
+  segment->first->state = BlockUse::kUnmapped;
   lane.unmapped.emplace(address, segment->first);
   return segment->first;
 }
 
 Block* Heap::MarkMapped(Block* unmapped, std::uint64_t size_bytes, std::uint64_t page_bytes) {
-  ASHLAR_CHECK(unmapped->state == BlockState::kUnmapped);
+  ASHLAR_CHECK(unmapped->state == BlockUse::kUnmapped);
   ASHLAR_CHECK_LE(size_bytes, unmapped->size_bytes);
   Segment& segment = *unmapped->segment;
   Lane& lane = *segment.lane;
@@ -65,7 +65,7 @@ Block* Heap::MarkMapped(Block* unmapped, std::uint64_t size_bytes, std::uint64_t
     std::swap(mapped->rank, unmapped->rank);
     lane.unmapped.emplace(unmapped->address, unmapped);
   }
-  mapped->state = BlockState::kFree;
+  mapped->state = BlockUse::kFree;
   reserved_bytes_ += size_bytes;
   MergeWith(mapped, mapped->prev);
   MergeWith(mapped, mapped->next);
@@ -127,7 +127,7 @@ Block* Heap::MarkUnmapped(Block* block, const AddressRange& range) {
     std::swap(middle->rank, block->rank);
     InsertFree(lane, block);
   }
-  middle->state = BlockState::kUnmapped;
+  middle->state = BlockUse::kUnmapped;
   reserved_bytes_ -= range.size_bytes;
   MergeWith(middle, middle->prev);
   MergeWith(middle, middle->next);
@@ -136,7 +136,7 @@ Block* Heap::MarkUnmapped(Block* block, const AddressRange& range) {
 }
 
 void Heap::RemoveReservation(Block* unmapped) {
-  ASHLAR_CHECK(!unmapped->IsSplit() && unmapped->state == BlockState::kUnmapped);
+  ASHLAR_CHECK(!unmapped->IsSplit() && unmapped->state == BlockUse::kUnmapped);
   unmapped->segment->lane->unmapped.erase(unmapped->address);
   ForgetSegment(unmapped);
 }

@@ -166,7 +166,7 @@ class LogReplayer {
   }
   void Call(const trace::fact::WaitsOwed& owed) { core::Reconstruction(allocator_).RestoreOwed(owed); }
   void Call(const trace::fact::PoolUsers& users) { SetUsers(users.pool, users.count); }
-  void Call(const trace::fact::PoolTraits& traits) {
+  void Call(const trace::fact::PoolConfigured& traits) {
     allocator_.ConfigurePool(traits.pool, traits.uses_on_oom, traits.no_split);
   }
   void Call(const trace::fact::PoolBegun& begun) {

@@ -160,7 +160,7 @@ using timeline::EventIndex;
 constexpr std::size_t kMostSegments = 1000;
 
 // The segments at a time, in the range that any of them has been in.
-class Places {
+class SegmentPlaces {
  public:
   void Add(std::uint64_t address, std::uint64_t size_bytes) {
     live_[address] = address + size_bytes;
@@ -236,7 +236,7 @@ std::vector<const timeline::SegmentSpan*> InOrder(absl::Span<const timeline::Seg
 device::AddressOrder RecordedAddressOrder(absl::Span<const timeline::SegmentSpan> segments) {
   using End = std::pair<EventIndex, std::uint64_t>;
   std::priority_queue<End, std::vector<End>, std::greater<>> ends;
-  Places places;
+  SegmentPlaces places;
   DriverPlaces driver_places;
   std::size_t told = 0;
   std::size_t ascending = 0;

@@ -80,7 +80,7 @@ class HeapRun {
     if (block == nullptr) {
       block = heap_.AddReservation(decision, NextAddress(kReservationBytes), kReservationBytes, PageBytes(decision));
     }
-    if (block->state == BlockState::kUnmapped) block = Mapped(block, decision, decision.rounded_bytes);
+    if (block->state == BlockUse::kUnmapped) block = Mapped(block, decision, decision.rounded_bytes);
     while (block->size_bytes < decision.rounded_bytes) {
       block = Mapped(block->next, decision, decision.rounded_bytes - block->size_bytes);
     }
@@ -157,9 +157,9 @@ class HeapRun {
     }
     return "";
   }
-  static BlockState StateOf(SlowHeap::State state) {
-    if (state == SlowHeap::State::kLive) return BlockState::kLive;
-    return state == SlowHeap::State::kFree ? BlockState::kFree : BlockState::kPending;
+  static BlockUse StateOf(SlowHeap::State state) {
+    if (state == SlowHeap::State::kLive) return BlockUse::kLive;
+    return state == SlowHeap::State::kFree ? BlockUse::kFree : BlockUse::kPending;
   }
 
   Heap heap_;
