@@ -163,7 +163,7 @@ absl::Status WriteEstimatePage(const EstimateFlags& flags, const estimate::Estim
   if (flags.page.empty()) return absl::OkStatus();
   std::vector<answers::Explanation> explanations;
   if (report.estimate.no_dry_run.empty()) {
-    answers::ExplainOptions options{.picture = answers::PictureLimits{}};
+    answers::ExplainSettings options{.picture = answers::PictureLimits{}};
     options.replay.capacity_bytes = report.estimate.capacity_bytes;
     absl::StatusOr<answers::Explanation> explanation = answers::ExplainSnapshot(capture.snapshot(), options);
     if (!explanation.ok()) return explanation.status();

@@ -41,7 +41,7 @@ struct ExplainFlags {
 using Explanations = std::vector<answers::Explanation>;
 
 // What a single file says is told with its name.
-absl::StatusOr<Explanations> ExplainInputs(const ExplainFlags& flags, answers::ExplainOptions options) {
+absl::StatusOr<Explanations> ExplainInputs(const ExplainFlags& flags, answers::ExplainSettings options) {
   std::vector<answers::NamedInput> inputs;
   for (const std::string& file : flags.inputs) {
     absl::StatusOr<answers::Input> input = LoadToExplain(file, flags.replay, options.replay);
@@ -75,7 +75,7 @@ absl::Status AddModel(const std::string& file, Explanations& explanations) {
   return absl::OkStatus();
 }
 
-absl::Status ReadRanks(const std::vector<std::string>& files, answers::ExplainOptions& options) {
+absl::Status ReadRanks(const std::vector<std::string>& files, answers::ExplainSettings& options) {
   for (const std::string& file : files) {
     const int rank = static_cast<int>(options.other_ranks.size()) + 1;
     const absl::StatusOr<analyses::RankPeak> peak = ReadRank(file, rank, options.replay.progress);
@@ -125,7 +125,7 @@ int RunExplain(const ExplainFlags& flags) {
                             absl::StrCat("--jobs: ", *flags.jobs, " is not between 1 and ", kMostThreads)));
   }
   settings->threads = static_cast<std::size_t>(flags.jobs.value_or(0));
-  answers::ExplainOptions options{.replay = *std::move(settings)};
+  answers::ExplainSettings options{.replay = *std::move(settings)};
   if (absl::Status status = ReadSize("--device-used", flags.device_used, {.begin_bytes = 0}, options.device_used_bytes);
       !status.ok())
     return Fail(kUsage, status);

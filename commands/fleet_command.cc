@@ -126,7 +126,7 @@ void TellLine(const std::string& text) {
 }
 
 // Which module joins the processes; empty: this one is alone. Of many processes the first alone says what is wrong.
-absl::StatusOr<std::string> ModuleFor(const FleetFlags& flags, const std::optional<fleet::Launch>& launch) {
+absl::StatusOr<std::string> ModuleFor(const FleetFlags& flags, const std::optional<fleet::FleetLaunch>& launch) {
   if (flags.mpi == "off" || (flags.mpi == "auto" && !launch.has_value())) return std::string();
   const absl::StatusOr<std::string> module = FindMpiModule();
   if (module.ok() || !launch.has_value()) return module;
@@ -169,7 +169,7 @@ int PrintFleet(const FleetFlags& flags, const answers::FleetAnswer& answer) {
 }
 
 int RunFleetCommand(const FleetFlags& flags) {
-  const std::optional<fleet::Launch> launch = fleet::FindLaunch();
+  const std::optional<fleet::FleetLaunch> launch = fleet::FindLaunch();
   const bool is_silent = flags.mpi != "off" && launch.has_value() && launch->rank > 0;
   const auto fail = [&](int code, const absl::Status& status) { return is_silent ? code : Fail(code, status); };
   absl::StatusOr<answers::RankOptions> options = ReadFleetFlags(flags);

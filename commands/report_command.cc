@@ -76,7 +76,7 @@ bool IsFleet(absl::string_view bytes) {
 
 class ReportWriter {
  public:
-  ReportWriter(const ReportFlags& flags, answers::ExplainOptions options)
+  ReportWriter(const ReportFlags& flags, answers::ExplainSettings options)
       : flags_(flags), options_(std::move(options)), bytes_(flags.inputs), page_(PageTemplate()) {}
 
   // Inputs that have nothing to say of one another are taken one by one, so that only one of them is in memory.
@@ -140,7 +140,7 @@ class ReportWriter {
       if (!input.ok()) return input.status();
       inputs.push_back({file, *std::move(input)});
     }
-    answers::ExplainOptions options = options_;
+    answers::ExplainSettings options = options_;
     if (inputs.size() == 1) options.replay = NamingProgress(files.front(), std::move(options.replay));
     const absl::StatusOr<std::vector<answers::Explanation>> explanations = answers::ExplainTogether(inputs, options);
     if (!explanations.ok()) return explanations.status();
@@ -181,7 +181,7 @@ class ReportWriter {
   }
 
   const ReportFlags& flags_;
-  answers::ExplainOptions options_;
+  answers::ExplainSettings options_;
   ReportBytes bytes_;
   report::PageWriter page_;
   std::size_t traces_ = 0;  // of the inputs
@@ -198,7 +198,7 @@ int WritePage(const ReportFlags& flags, const std::string& html) {
 int RunReportCommand(const ReportFlags& flags) {
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return Fail(kUsage, settings.status());
-  answers::ExplainOptions options{.replay = *std::move(settings), .picture = LimitsFor(flags.inputs.size())};
+  answers::ExplainSettings options{.replay = *std::move(settings), .picture = LimitsFor(flags.inputs.size())};
   if (absl::Status status = ReadSize("--device-used", flags.device_used, {.begin_bytes = 0}, options.device_used_bytes);
       !status.ok()) {
     return Fail(kUsage, status);

@@ -49,7 +49,7 @@ absl::StatusOr<kernels::RuntimeOptions> RuntimeOf(const RunFlags& flags) {
   if (!options.ok()) return OfFlag("--conf", options.status());
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(flags.torch);
   if (!framework.ok()) return OfFlag("--torch", framework.status());
-  const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(flags.gpu);
+  const absl::StatusOr<kernels::GpuKind> gpu = kernels::GpuNamed(flags.gpu);
   if (!gpu.ok()) return OfFlag("--gpu", gpu.status());
   if (absl::Status status = ReadAddressOrder(flags.segment_addresses, out.address_order); !status.ok()) return status;
   out.kind = *kind;
@@ -84,7 +84,7 @@ struct Outcome {
 std::string Bytes(std::uint64_t bytes) { return absl::StrFormat("%12s", FormatBytes(bytes)); }
 
 std::string ToText(const RunFlags& flags, const Workload& workload, kernels::Runtime& runtime, const Outcome& outcome) {
-  const kernels::Memory& memory = runtime.context().memory();
+  const kernels::TensorMemory& memory = runtime.context().memory();
   const core::Stats stats = runtime.allocator().stats();
   std::string out =
       absl::StrCat(workload.name, " on ", flags.device, ", ", CapacityOf(flags, runtime), ", settings '", flags.conf,
@@ -112,7 +112,7 @@ std::string ToText(const RunFlags& flags, const Workload& workload, kernels::Run
 }
 
 std::string ToJson(const RunFlags& flags, const Workload& workload, kernels::Runtime& runtime, const Outcome& outcome) {
-  const kernels::Memory& memory = runtime.context().memory();
+  const kernels::TensorMemory& memory = runtime.context().memory();
   const core::Stats stats = runtime.allocator().stats();
   report::Json out = {{"workload", std::string(workload.name)},
                       {"device", flags.device},

@@ -24,17 +24,17 @@ struct TuneFlags {
   std::string json_to;
 };
 
-const char* NameOf(tuner::Finding finding) {
+const char* NameOf(tuner::LookFinding finding) {
   switch (finding) {
-    case tuner::Finding::kNoSteps:
+    case tuner::LookFinding::kNoSteps:
       return "no_steps";
-    case tuner::Finding::kNotExact:
+    case tuner::LookFinding::kNotExact:
       return "not_exact";
-    case tuner::Finding::kNothing:
+    case tuner::LookFinding::kNothing:
       return "nothing";
-    case tuner::Finding::kLive:
+    case tuner::LookFinding::kLive:
       return "live";
-    case tuner::Finding::kStart:
+    case tuner::LookFinding::kStart:
       return "start";
   }
   return "";

@@ -179,7 +179,7 @@ absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& asked
   const absl::StatusOr<kernels::Framework> framework = kernels::FrameworkOf(options.torch_version);
   if (!framework.ok()) return Named("--torch", framework.status());
   if (const auto versions = VersionsFor(options); !versions.ok()) return Named("--transformers", versions.status());
-  const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(options.gpu);
+  const absl::StatusOr<kernels::GpuKind> gpu = kernels::GpuNamed(options.gpu);
   if (!gpu.ok()) return Named("--gpu", gpu.status());
   const absl::StatusOr<policy::Options> settings =
       policy::ParseConf(options.conf, CompatOf(options.torch_version), policy::Keys::kAshlar);
@@ -208,8 +208,8 @@ absl::StatusOr<DryRun> RunDry(const Model& described, const DryRunOptions& asked
     }
   }
   allocator.SetSink(nullptr);
-  const kernels::Memory& memory = context.memory();
-  const std::optional<kernels::FailedRequest>& failure = memory.failure();
+  const kernels::TensorMemory& memory = context.memory();
+  const std::optional<kernels::RefusedRequest>& failure = memory.failure();
   if (!memory.ok() && !failure.has_value()) return memory.status();
   out.fits = !failure.has_value();
   out.moment = recorder.peak();

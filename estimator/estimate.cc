@@ -106,7 +106,7 @@ absl::Status CheckRun(const Model& model, const EstimateOptions& options) {
 // The context of the named device, else of the one that stands for it.
 void SetContext(const std::optional<gpus::Gpu>& named, bool is_lazy, Estimate& out) {
   const gpus::ModuleLoading loading = is_lazy ? gpus::ModuleLoading::kLazy : gpus::ModuleLoading::kEager;
-  const gpus::Fact context = named.has_value() ? gpus::ContextOf(*named, loading) : gpus::UnknownContext(loading);
+  const gpus::GpuFact context = named.has_value() ? gpus::ContextOf(*named, loading) : gpus::UnknownContext(loading);
   out.context_bytes = context.value;
   out.context_source = std::string(context.source);
   if (context.mark == gpus::Mark::kAssumed) out.context_spread = gpus::KnownContexts(loading);
@@ -167,10 +167,10 @@ absl::Status SetRuns(RunObserver* observer, Estimate& out) {
 
 }  // namespace
 
-std::optional<Interval> Estimate::DeviceInterval() const {
+std::optional<ByteInterval> Estimate::DeviceInterval() const {
   if (!ascending.has_value() || !ascending->fits || !descending->fits) return std::nullopt;
   const auto [least, most] = std::minmax({DeviceBytes(*ascending), DeviceBytes(*descending)});
-  Interval out{least, most, "the driver's addresses in either order"};
+  ByteInterval out{least, most, "the driver's addresses in either order"};
   if (context_spread.has_value()) {
     out.least_bytes -= context_bytes - context_spread->first;
     out.most_bytes += context_spread->second - context_bytes;

@@ -59,11 +59,11 @@ struct Outlier {
 };
 
 // What the device may show at the peak, and why it is not one number.
-struct Interval {
+struct ByteInterval {
   std::uint64_t least_bytes = 0;
   std::uint64_t most_bytes = 0;
   std::string reason;
-  bool operator==(const Interval&) const = default;
+  bool operator==(const ByteInterval&) const = default;
 };
 
 struct Estimate {
@@ -94,7 +94,7 @@ struct Estimate {
   // What the device shows at the peak of a run, or when a request failed.
   std::uint64_t DeviceBytes(const DryRun& of) const { return context_bytes + driver_bytes + of.reserved_bytes; }
   // Of both runs; nullopt without them, or where one fails.
-  std::optional<Interval> DeviceInterval() const;
+  std::optional<ByteInterval> DeviceInterval() const;
 };
 
 std::vector<LayerSum> SumLayers(const Model& model);

@@ -45,7 +45,7 @@ struct PhaseMoment {
 class PeakRecorder final : public trace::EventSink {
  public:
   // `observer` is told everything too; it may be nullptr.
-  explicit PeakRecorder(const kernels::Memory& memory, RunObserver* observer = nullptr)
+  explicit PeakRecorder(const kernels::TensorMemory& memory, RunObserver* observer = nullptr)
       : memory_(memory), observer_(observer) {}
 
   void BeginStep(std::int64_t step);
@@ -75,7 +75,7 @@ class PeakRecorder final : public trace::EventSink {
   std::vector<std::uint64_t> SavedBytesAt(const std::vector<std::uint64_t>& events) const;
   void SetPeak(std::uint64_t request_bytes, std::uint64_t device_free_bytes);
 
-  const kernels::Memory& memory_;
+  const kernels::TensorMemory& memory_;
   RunObserver* observer_;
   std::int64_t step_ = 0;
   std::string phase_;

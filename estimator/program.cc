@@ -32,7 +32,7 @@ std::string WhyNoFlash(const DryRunOptions& options) {
     return absl::StrCat("transformers of torch ", options.torch_version,
                         " had no FlashAttention 2: give --attention eager, or --torch 2.1 or later");
   }
-  const absl::StatusOr<kernels::Gpu> gpu = kernels::GpuNamed(options.gpu);
+  const absl::StatusOr<kernels::GpuKind> gpu = kernels::GpuNamed(options.gpu);
   if (!gpu.ok() || gpu->compute_capability >= 80) return {};
   return absl::StrCat("FlashAttention 2 does not run on a ", gpu->name, ": give --attention sdpa or eager");
 }

@@ -37,7 +37,7 @@ bool HasLateKeys(policy::Compat compat) { return policy::IsLate(compat); }
 
 }  // namespace
 
-void RunCapture::OnBegin(const core::CachingAllocator& allocator, const kernels::Memory& memory) {
+void RunCapture::OnBegin(const core::CachingAllocator& allocator, const kernels::TensorMemory& memory) {
   allocator_ = &allocator;
   memory_ = &memory;
 }

@@ -19,7 +19,7 @@ namespace ashlar::estimate {
 class RunObserver : public trace::EventSink {
  public:
   // Before the first request; both outlive the run.
-  virtual void OnBegin(const core::CachingAllocator& /*allocator*/, const kernels::Memory& /*memory*/) {}
+  virtual void OnBegin(const core::CachingAllocator& /*allocator*/, const kernels::TensorMemory& /*memory*/) {}
   virtual void OnStep(std::int64_t /*step*/) {}  // from 1
   // The last step has ended, its model is still there; what is freed afterwards is not told.
   virtual void OnEnd() {}
@@ -58,7 +58,7 @@ class RunCapture final : public RunObserver {
   // `program`: the file that its frames name.
   explicit RunCapture(std::string program) : program_(std::move(program)) {}
 
-  void OnBegin(const core::CachingAllocator& allocator, const kernels::Memory& memory) override;
+  void OnBegin(const core::CachingAllocator& allocator, const kernels::TensorMemory& memory) override;
   void OnStep(std::int64_t step) override;
   void OnEnd() override;
   void OnEvent(const trace::Event& event, std::uint64_t block_size_bytes) override;
@@ -74,7 +74,7 @@ class RunCapture final : public RunObserver {
 
   std::string program_;
   const core::CachingAllocator* allocator_ = nullptr;
-  const kernels::Memory* memory_ = nullptr;
+  const kernels::TensorMemory* memory_ = nullptr;
   std::int64_t step_ = 0;  // 0: none has begun
   std::vector<trace::Event> events_;
   std::vector<trace::Fact> facts_;

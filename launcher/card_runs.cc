@@ -96,7 +96,7 @@ void RunAsOthers(const CardChoice& choice, const FirstRun& first, SignalRelay& r
   std::vector<const gpus::Gpu*> cards;
   std::vector<Rerun> reruns;
   for (const auto& [capability, gpu] : ClassesOf(choice, report)) {
-    const absl::StatusOr<Machine> machine = ReadMachineAs(first.machine, *gpu);
+    const absl::StatusOr<HollowMachine> machine = ReadMachineAs(first.machine, *gpu);
     if (!machine.ok()) {
       report.card_runs.runs.push_back({gpu, std::string(machine.status().message())});
       continue;

@@ -26,7 +26,7 @@ struct HeldOf {
 std::map<int, HeldOf> HeldOfDevices(const RunResults& results) {
   std::map<int, HeldOf> out;
   for (const ProcessRun& run : results.runs) {
-    for (const DeviceModel& device : run.books.has_value() ? run.books->devices : run.left_held) {
+    for (const AccountedDevice& device : run.books.has_value() ? run.books->devices : run.left_held) {
       if (device.peak_bytes == 0) continue;
       HeldOf& held = out[device.ordinal];
       held.peak_bytes = std::max(held.peak_bytes, device.peak_bytes);  // each knows the peak of all
@@ -75,17 +75,17 @@ CardTable AccountingOnCards(const RunResults& results, const Cards& cards, const
 
 // Whether a process had the device to itself until it ended, as one that only looks what there is: its accounting
 // closes with the peak of all until then, and two contexts are more.
-bool WasAlone(const DeviceModel& device) { return device.peak_bytes < 2 * device.context_bytes; }
+bool WasAlone(const AccountedDevice& device) { return device.peak_bytes < 2 * device.context_bytes; }
 
 // What of the device's peak is neither the context nor the allocator's; nullopt where several processes share it.
 std::optional<std::uint64_t> OutsideBytes(const RunResults& results, const ProcessRun& run) {
   if (!run.books.has_value() || !run.torch.has_value()) return 0;
   std::uint64_t out = 0;
-  for (const DeviceModel& device : run.books->devices) {
+  for (const AccountedDevice& device : run.books->devices) {
     if (device.peak_bytes == 0) continue;
     for (const ProcessRun& other : results.runs) {
       if (&other == &run || !other.books.has_value()) continue;
-      for (const DeviceModel& theirs : other.books->devices) {
+      for (const AccountedDevice& theirs : other.books->devices) {
         if (theirs.ordinal == device.ordinal && theirs.peak_bytes > 0 && !WasAlone(theirs)) return std::nullopt;
       }
     }

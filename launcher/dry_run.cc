@@ -136,7 +136,7 @@ std::uint64_t PeakReserved(const RunReport& report) {
 // The program's own exit code, but for what it could not know of.
 int ExitCodeOf(const DryRunFlags& flags, const RunReport& report, bool is_kept) {
   if (report.exit_code != kOk) return report.exit_code;
-  if (!flags.fail_on.empty() && FitOf(report) == Fit::kDoesNot) return kTooMuch;
+  if (!flags.fail_on.empty() && FitOf(report) == FitState::kDoesNot) return kTooMuch;
   if (flags.max_reserved_bytes.has_value() && PeakReserved(report) > *flags.max_reserved_bytes) return kTooMuch;
   return is_kept ? kOk : kUnreadable;
 }
@@ -166,9 +166,9 @@ int FinishDryRun(const DryRunFlags& flags, const CardsOfReport& run, RunReport r
 }
 
 // What a process that died could not say of its devices.
-void CompleteLeft(const Machine& machine, RunResults& results) {
+void CompleteLeft(const HollowMachine& machine, RunResults& results) {
   for (ProcessRun& run : results.runs) {
-    for (DeviceModel& device : run.left_held) {
+    for (AccountedDevice& device : run.left_held) {
       device.total_bytes = machine.total.bytes;
       device.context_bytes = machine.context.bytes;
     }
@@ -181,7 +181,7 @@ absl::Status ClearCalls(const std::string& file) {
 }
 
 // On a terminal, where somebody waits: what is about to run is no GPU.
-void SayWhatRuns(const Machine& machine) {
+void SayWhatRuns(const HollowMachine& machine) {
   if (isatty(STDERR_FILENO) != 1) return;
   const std::string name = machine.card.empty() ? "a device" : machine.card;
   std::fprintf(stderr, "ashlar: a dry run on %s%s%s that is not there: memory is exact, values are made up\n",
@@ -207,7 +207,7 @@ int RunDryRun(DryRunFlags& flags) {
   const absl::Status kept =
       NoInputIsWritten(flags.program, {{"--report", flags.page}, {"--json-to", flags.json_to}, {"-o", flags.output}});
   if (!kept.ok()) return Fail(kUsage, kept);
-  absl::StatusOr<Machine> machine = ReadMachine(flags.machine);
+  absl::StatusOr<HollowMachine> machine = ReadMachine(flags.machine);
   if (!machine.ok()) return Fail(absl::IsUnavailable(machine.status()) ? kUnreadable : kUsage, machine.status());
   const absl::StatusOr<CardChoice> choice = ReadCardChoice(flags.cards);
   if (!choice.ok()) return Fail(kUsage, choice.status());

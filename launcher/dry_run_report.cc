@@ -83,12 +83,12 @@ std::optional<Ended> EndedEarly(const RunReport& report) {
                absl::StrCat("exit code ", report.exit_code, died.empty() ? "" : absl::StrCat(" after ", died))};
 }
 
-Fit FitOf(const RunReport& report) {
+FitState FitOf(const RunReport& report) {
   const std::vector<ProcessRun>& runs = report.results.runs;
   if (std::any_of(runs.begin(), runs.end(), [](const ProcessRun& run) { return run.OutOfMemory() > 0; })) {
-    return Fit::kDoesNot;
+    return FitState::kDoesNot;
   }
-  return !UsedADevice(report) || EndedEarly(report).has_value() ? Fit::kUnknown : Fit::kFits;
+  return !UsedADevice(report) || EndedEarly(report).has_value() ? FitState::kUnknown : FitState::kFits;
 }
 
 std::uint64_t PeakBytes(const RunReport& report) {
@@ -132,7 +132,7 @@ std::vector<RefusedCall> RefusedCalls(const RunReport& report) {
 }
 
 std::vector<Assumption> Assumptions(const RunReport& report) {
-  const Machine& machine = report.machine;
+  const HollowMachine& machine = report.machine;
   std::vector<Assumption> out;
   if (machine.has_limit) {
     out.push_back({"memory of a device", machine.total.bytes, machine.total.mark, machine.total.source});
@@ -151,7 +151,7 @@ using report::Json;
 using report::OrNull;
 using report::TextOrNull;
 
-Json MachineJson(const Machine& machine) {
+Json MachineJson(const HollowMachine& machine) {
   const auto value = [](const MachineValue& of) {
     return Json{{"bytes", of.bytes}, {"mark", of.mark}, {"source", of.source}};
   };
@@ -164,7 +164,7 @@ Json MachineJson(const Machine& machine) {
 
 Json AccountingJson(const ProcessAccounting& books) {
   Json devices = Json::Array();
-  for (const DeviceModel& device : books.devices) {
+  for (const AccountedDevice& device : books.devices) {
     devices.Append({{"ordinal", device.ordinal},
                     {"total_bytes", device.total_bytes},
                     {"context_bytes", device.context_bytes},
@@ -263,7 +263,7 @@ Json EndedJson(const RunReport& report) {
   return {{"by", kNames[static_cast<int>(ended->by)]}, {"what", ended->what}};
 }
 
-Json FitJson(Fit fit) { return fit == Fit::kUnknown ? Json() : Json(fit == Fit::kFits); }
+Json FitJson(FitState fit) { return fit == FitState::kUnknown ? Json() : Json(fit == FitState::kFits); }
 
 Json MadeUpJson(const RunReport& report) {
   Json lines = Json::Array();

@@ -37,7 +37,7 @@ struct CardRuns {
 struct RunReport {
   std::vector<std::string> program;
   int exit_code = 0;
-  Machine machine;
+  HollowMachine machine;
   RunResults results;
   const ProcessRun* explained = nullptr;  // in results: the first that failed, else the one that held most
   std::optional<answers::Explanation> explanation;
@@ -57,8 +57,8 @@ struct Ended {
 std::optional<Ended> EndedEarly(const RunReport& report);  // nullopt: exit code 0, and no process died
 
 // Unknown: no device was used, or no request failed and the program ended before its end.
-enum class Fit : std::uint8_t { kUnknown, kFits, kDoesNot };
-Fit FitOf(const RunReport& report);
+enum class FitState : std::uint8_t { kUnknown, kFits, kDoesNot };
+FitState FitOf(const RunReport& report);
 std::uint64_t PeakBytes(const RunReport& report);  // of the device that held most
 
 // Of all processes together, the greatest count first.

@@ -28,7 +28,7 @@ constexpr std::size_t kMostNames = 4;    // in a line
 constexpr int kCellWidth = 29;
 constexpr char kExpandableName[] = "expandable_segments:True";
 
-std::string MachineName(const Machine& machine) {
+std::string MachineName(const HollowMachine& machine) {
   const std::string count = machine.device_count > 1 ? absl::StrCat(machine.device_count, " x ") : "";
   if (!machine.has_limit) return absl::StrCat(count, "a device without limit");
   const std::string size = FormatBytes(machine.total.bytes);
@@ -53,12 +53,12 @@ std::string Headline(const RunReport& r) {
   std::uint64_t failed = 0;
   for (const ProcessRun& run : r.results.runs) failed += run.OutOfMemory();
   switch (FitOf(r)) {
-    case Fit::kUnknown:
+    case FitState::kUnknown:
       return UnknownFit(r);
-    case Fit::kDoesNot:
+    case FitState::kDoesNot:
       return absl::StrCat("does not fit", on, ": ", FormatCount(failed), failed == 1 ? " request" : " requests",
                           " found no memory, peak ", FormatBytes(peak));
-    case Fit::kFits:
+    case FitState::kFits:
       break;
   }
   if (!r.machine.has_limit) return absl::StrCat("peak ", FormatBytes(peak), on);
@@ -100,7 +100,7 @@ void AppendProcess(const ProcessRun& run, std::string& out) {
     out += absl::StrFormat("  %-16s device %-2d  peak %11s%s\n", run.Name(), ordinal, FormatBytes(peak), remark);
   };
   if (run.books.has_value()) {
-    for (const DeviceModel& device : run.books->devices) {
+    for (const AccountedDevice& device : run.books->devices) {
       if (device.peak_bytes > 0) add(device.ordinal, device.peak_bytes, TorchRemark(run, device.ordinal));
     }
     if (run.books->pinned_peak_bytes > 0) {
@@ -108,7 +108,7 @@ void AppendProcess(const ProcessRun& run, std::string& out) {
                       FormatBytes(run.books->pinned_peak_bytes), "\n");
     }
   } else if (run.DiedEarly()) {
-    for (const DeviceModel& device : run.left_held) {
+    for (const AccountedDevice& device : run.left_held) {
       const std::string remark = TorchRemark(run, device.ordinal);
       add(device.ordinal, device.peak_bytes, absl::StrCat(remark, "  killed or aborted"));
     }

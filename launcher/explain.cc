@@ -47,7 +47,7 @@ bool CallsFusedAttention(const trace::Frame& frame) {
 
 absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const ProcessMemory& memory,
                                                     const answers::Progress& progress) {
-  answers::ExplainOptions options;
+  answers::ExplainSettings options;
   options.replay.progress = progress;
   options.replay.segment_addresses = memory.addresses;
   options.calls_fused_attention = CallsFusedAttention;

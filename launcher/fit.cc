@@ -239,7 +239,7 @@ int FinishFit(const FitFlags& flags, const FitAnswer& answer) {
 struct FitAsked {
   double budget = 0;
   std::vector<std::string> allowed;
-  Machine card;
+  HollowMachine card;
 };
 
 absl::StatusOr<FitAsked> ReadFitFlags(const FitFlags& flags) {
@@ -253,7 +253,7 @@ absl::StatusOr<FitAsked> ReadFitFlags(const FitFlags& flags) {
     return absl::InvalidArgumentError(absl::StrCat("--jobs: ", *flags.jobs, " is not between 1 and ", kMostThreads));
   }
   if (absl::Status kept = NoInputIsWritten(flags.program, {{"--json-to", flags.json_to}}); !kept.ok()) return kept;
-  absl::StatusOr<Machine> card = ReadMachine(flags.machine);
+  absl::StatusOr<HollowMachine> card = ReadMachine(flags.machine);
   if (!card.ok()) return card.status();
   if (!card->has_limit) return absl::InvalidArgumentError(kNeedsCard);
   out.card = *std::move(card);
@@ -261,7 +261,7 @@ absl::StatusOr<FitAsked> ReadFitFlags(const FitFlags& flags) {
 }
 
 // The program as it is, in ample room; its exit code in `code`.
-absl::StatusOr<FitBase> RunBase(const FitFlags& flags, const Machine& card, const std::string& path,
+absl::StatusOr<FitBase> RunBase(const FitFlags& flags, const HollowMachine& card, const std::string& path,
                                 const RunFolder& folder, SignalRelay& relay, int& code) {
   const absl::StatusOr<HollowFiles> files = FindHollowFiles();
   if (!files.ok()) return files.status();

@@ -42,7 +42,7 @@ std::optional<FitFacts> ReadFitFacts(const std::string& folder);
 // The program's own run, in ample room.
 struct FitBase {
   Launch launch;
-  Machine card;
+  HollowMachine card;
   double seconds = 0;
   std::uint64_t host_bytes = 0;
   FitFacts facts;

@@ -24,36 +24,36 @@ constexpr std::uint64_t kMostDevices = 64;
 constexpr std::uint64_t kRoomBytes = std::uint64_t{8} << 40;  // what a hollow device has addresses for
 constexpr std::uint64_t kMostProfileBytes = kMiB;
 
-enum class Kind : std::uint8_t { kText, kNumber, kSize, kAddresses, kValues };
+enum class KeyKind : std::uint8_t { kText, kNumber, kSize, kAddresses, kValues };
 struct Key {
   absl::string_view name;
-  Kind kind;
+  KeyKind kind;
 };
 
 // Those of hollow/process/settings.h.
-constexpr std::array kKeys = {Key{"devices", Kind::kNumber},
-                              Key{"name", Kind::kText},
-                              Key{"total_bytes", Kind::kSize},
-                              Key{"context_bytes", Kind::kSize},
-                              Key{"compute_major", Kind::kNumber},
-                              Key{"compute_minor", Kind::kNumber},
-                              Key{"sm_count", Kind::kNumber},
-                              Key{"l2_bytes", Kind::kSize},
-                              Key{"shared_per_block_optin", Kind::kSize},
-                              Key{"shared_per_sm", Kind::kSize},
-                              Key{"threads_per_sm", Kind::kNumber},
-                              Key{"clock_khz", Kind::kNumber},
-                              Key{"memory_clock_khz", Kind::kNumber},
-                              Key{"memory_bus_bits", Kind::kNumber},
-                              Key{"driver_version", Kind::kNumber},
-                              Key{"addresses", Kind::kAddresses},
-                              Key{"lag_queries", Kind::kNumber},
-                              Key{"lag_ns", Kind::kNumber},
-                              Key{"real_bytes", Kind::kSize},
-                              Key{"values", Kind::kValues},
-                              Key{"fail_call", Kind::kNumber},
-                              Key{"fail_request", Kind::kNumber},
-                              Key{"fail_after", Kind::kSize}};
+constexpr std::array kKeys = {Key{"devices", KeyKind::kNumber},
+                              Key{"name", KeyKind::kText},
+                              Key{"total_bytes", KeyKind::kSize},
+                              Key{"context_bytes", KeyKind::kSize},
+                              Key{"compute_major", KeyKind::kNumber},
+                              Key{"compute_minor", KeyKind::kNumber},
+                              Key{"sm_count", KeyKind::kNumber},
+                              Key{"l2_bytes", KeyKind::kSize},
+                              Key{"shared_per_block_optin", KeyKind::kSize},
+                              Key{"shared_per_sm", KeyKind::kSize},
+                              Key{"threads_per_sm", KeyKind::kNumber},
+                              Key{"clock_khz", KeyKind::kNumber},
+                              Key{"memory_clock_khz", KeyKind::kNumber},
+                              Key{"memory_bus_bits", KeyKind::kNumber},
+                              Key{"driver_version", KeyKind::kNumber},
+                              Key{"addresses", KeyKind::kAddresses},
+                              Key{"lag_queries", KeyKind::kNumber},
+                              Key{"lag_ns", KeyKind::kNumber},
+                              Key{"real_bytes", KeyKind::kSize},
+                              Key{"values", KeyKind::kValues},
+                              Key{"fail_call", KeyKind::kNumber},
+                              Key{"fail_request", KeyKind::kNumber},
+                              Key{"fail_after", KeyKind::kSize}};
 
 using Fields = std::map<std::string, std::string>;
 
@@ -83,17 +83,17 @@ absl::StatusOr<std::string> Values(const std::string& value) {
 }
 
 // As the library reads it.
-absl::StatusOr<std::string> Canonical(Kind kind, const std::string& value) {
+absl::StatusOr<std::string> Canonical(KeyKind kind, const std::string& value) {
   switch (kind) {
-    case Kind::kText:
+    case KeyKind::kText:
       return value;
-    case Kind::kNumber:
+    case KeyKind::kNumber:
       return Number(value);
-    case Kind::kSize:
+    case KeyKind::kSize:
       return Size(value);
-    case Kind::kAddresses:
+    case KeyKind::kAddresses:
       return Addresses(value);
-    case Kind::kValues:
+    case KeyKind::kValues:
       return Values(value);
   }
   return value;
@@ -130,7 +130,7 @@ absl::Status ReadProfile(const std::string& file, Fields& fields) {
   return absl::OkStatus();
 }
 
-MachineValue ValueOf(const gpus::Fact& fact) {
+MachineValue ValueOf(const gpus::GpuFact& fact) {
   return {fact.value, std::string(gpus::MarkName(fact.mark)), std::string(fact.source)};
 }
 
@@ -139,7 +139,7 @@ void SetFacts(const gpus::Gpu& gpu, Fields& fields) {
   for (const auto& [key, fact] : gpus::FactsOf(gpu)) fields[std::string(key)] = absl::StrCat(fact.value);
 }
 
-absl::Status SetCard(const std::string& name, Machine& machine, Fields& fields) {
+absl::Status SetCard(const std::string& name, HollowMachine& machine, Fields& fields) {
   const absl::StatusOr<gpus::Gpu> gpu = gpus::GpuNamed(name);
   if (!gpu.ok()) return OfFlag("--device", gpu.status());
   machine.card = std::string(gpu->name);
@@ -235,7 +235,7 @@ answers::RanAs RanAsOf(const gpus::Gpu& card, const Fields& fields) {
 MachineValue AmpleRoom() { return {kRoomBytes, "assumed", "room that no program fills"}; }
 
 // What the report says of it, from the fields as they are written.
-void Describe(const MachineFlags& flags, const Fields& fields, Machine& machine) {
+void Describe(const MachineFlags& flags, const Fields& fields, HollowMachine& machine) {
   const gpus::Gpu usual = *gpus::GpuNamed(gpus::kUsualCard);
   const gpus::Gpu card = machine.card.empty() ? usual : *gpus::GpuNamed(machine.card);
   machine.device_count = NumberOf(fields, "devices", 1);
@@ -260,7 +260,7 @@ void Describe(const MachineFlags& flags, const Fields& fields, Machine& machine)
 }
 
 // With what is given by other flags.
-absl::StatusOr<Machine> Described(const MachineFlags& flags, Fields fields, Machine out) {
+absl::StatusOr<HollowMachine> Described(const MachineFlags& flags, Fields fields, HollowMachine out) {
   if (absl::Status status = SetFlags(flags, fields); !status.ok()) return status;
   fields.emplace("addresses", "driver");
   Describe(flags, fields, out);
@@ -315,8 +315,8 @@ void AddMachineFlags(Command& app, MachineFlags& flags) {
       .Under("For experts");
 }
 
-absl::StatusOr<Machine> ReadMachine(const MachineFlags& flags) {
-  Machine out;
+absl::StatusOr<HollowMachine> ReadMachine(const MachineFlags& flags) {
+  HollowMachine out;
   Fields fields;
   if (!flags.device.empty()) {
     if (absl::Status status = SetCard(flags.device, out, fields); !status.ok()) return status;
@@ -327,17 +327,17 @@ absl::StatusOr<Machine> ReadMachine(const MachineFlags& flags) {
   return Described(flags, std::move(fields), std::move(out));
 }
 
-absl::StatusOr<Machine> ReadMachineAs(const MachineFlags& flags, const gpus::Gpu& gpu) {
+absl::StatusOr<HollowMachine> ReadMachineAs(const MachineFlags& flags, const gpus::Gpu& gpu) {
   Fields fields;
   if (!flags.profile.empty()) {
     if (absl::Status status = ReadProfile(flags.profile, fields); !status.ok()) return status;
   }
   SetFacts(gpu, fields);
   fields.erase("total_bytes");
-  return Described(flags, std::move(fields), Machine());
+  return Described(flags, std::move(fields), HollowMachine());
 }
 
-Machine InAmpleRoom(Machine machine) {
+HollowMachine InAmpleRoom(HollowMachine machine) {
   std::vector<std::string> lines = absl::StrSplit(machine.text, '\n');
   for (std::string& line : lines) {
     if (absl::StartsWith(line, "total_bytes=")) line = absl::StrCat("total_bytes=", kRoomBytes);

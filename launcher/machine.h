@@ -1,6 +1,6 @@
 // The machine of a dry run: from flags, a card of the table or a profile to the file that the preloaded library reads.
 //
-//   absl::StatusOr<Machine> machine = ReadMachine({.device = "A100-80GB", .devices = 2});
+//   absl::StatusOr<HollowMachine> machine = ReadMachine({.device = "A100-80GB", .devices = 2});
 //   machine->text;   // "devices=2\nname=NVIDIA A100-SXM4-80GB\ntotal_bytes=..."
 //
 // The keys are those of hollow/process/settings.h; what is not given is not written. Sizes are bytes.
@@ -35,7 +35,7 @@ struct MachineValue {
   std::string mark, source;
 };
 
-struct Machine {
+struct HollowMachine {
   std::string card;        // of the table; empty: none was named
   answers::RanAs ran_as;   // whose kernels programs take on it
   bool has_limit = false;  // false: room that no program fills
@@ -48,11 +48,11 @@ struct Machine {
 };
 
 // Errors name the flag, or the profile and its line. Unavailable where the profile cannot be read.
-absl::StatusOr<Machine> ReadMachine(const MachineFlags& flags);
+absl::StatusOr<HollowMachine> ReadMachine(const MachineFlags& flags);
 // The same with the kernels of a card of the table, in room that no program fills.
-absl::StatusOr<Machine> ReadMachineAs(const MachineFlags& flags, const gpus::Gpu& gpu);
+absl::StatusOr<HollowMachine> ReadMachineAs(const MachineFlags& flags, const gpus::Gpu& gpu);
 // The same machine, in room that no program fills.
-Machine InAmpleRoom(Machine machine);
+HollowMachine InAmpleRoom(HollowMachine machine);
 
 }  // namespace ashlar::cli
 

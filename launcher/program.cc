@@ -30,9 +30,9 @@ constexpr int kMostScripts = 5;  // an interpreter may be a script too; Linux fo
 constexpr char kUsualPath[] = "/usr/local/bin:/usr/bin:/bin";
 
 // The bytes of a file while it lives.
-class MappedFile {
+class ProgramBytes {
  public:
-  explicit MappedFile(const std::string& path) {
+  explicit ProgramBytes(const std::string& path) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat facts {};
     if (file >= 0 && fstat(file, &facts) == 0 && facts.st_size > 0) {
@@ -41,11 +41,11 @@ class MappedFile {
     }
     if (file >= 0) close(file);
   }
-  ~MappedFile() {
+  ~ProgramBytes() {
     if (data_ != MAP_FAILED) munmap(data_, size_);
   }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
+  ProgramBytes(const ProgramBytes&) = delete;
+  ProgramBytes& operator=(const ProgramBytes&) = delete;
 
   absl::string_view bytes() const {
     return data_ == MAP_FAILED ? absl::string_view() : absl::string_view(static_cast<const char*>(data_), size_);
@@ -129,7 +129,7 @@ std::vector<std::string> InterpretersOf(absl::string_view script) {
 }
 
 std::string WhyNot(const std::string& path, Under under, int scripts) {
-  const MappedFile file(path);
+  const ProgramBytes file(path);
   if (const std::optional<ElfFacts> elf = ReadElf(file.bytes()); elf.has_value())
     return WhyNotServed(path, *elf, under);
   if (!absl::StartsWith(file.bytes(), "#!") || scripts == kMostScripts) return "";

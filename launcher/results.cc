@@ -191,7 +191,7 @@ class Reader {
 
 bool ProcessRun::UsedADevice() const {
   const bool has_books = books.has_value() && std::any_of(books->devices.begin(), books->devices.end(),
-                                                          [](const DeviceModel& of) { return of.peak_bytes > 0; });
+                                                          [](const AccountedDevice& of) { return of.peak_bytes > 0; });
   return has_books || DiedEarly() || !history.empty() || !failures.empty() ||
          (torch.has_value() && (!torch->devices.empty() || torch->failures > 0));
 }
@@ -203,9 +203,9 @@ bool ProcessRun::HasCallsToTell() const {
 std::uint64_t ProcessRun::PeakBytes() const {
   std::uint64_t out = 0;
   if (books.has_value()) {
-    for (const DeviceModel& device : books->devices) out = std::max(out, device.peak_bytes);
+    for (const AccountedDevice& device : books->devices) out = std::max(out, device.peak_bytes);
   } else if (DiedEarly()) {
-    for (const DeviceModel& device : left_held) out = std::max(out, device.peak_bytes);
+    for (const AccountedDevice& device : left_held) out = std::max(out, device.peak_bytes);
   } else if (torch.has_value()) {
     for (const TorchDevice& device : torch->devices) out = std::max(out, device.peak_reserved_bytes);
   } else if (native.has_value()) {
@@ -225,7 +225,7 @@ std::uint64_t ProcessRun::OutOfMemory() const {
   }
   if (!failures.empty()) return failures.size();
   if (books.has_value()) {
-    for (const DeviceModel& device : books->devices) out += device.out_of_memory;
+    for (const AccountedDevice& device : books->devices) out += device.out_of_memory;
   } else if (native.has_value()) {
     out = native->out_of_memory;
   }

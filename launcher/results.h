@@ -19,7 +19,7 @@
 namespace ashlar::cli {
 
 // A device as the accounting has it: of all processes that used it.
-struct DeviceModel {
+struct AccountedDevice {
   int ordinal = 0;
   std::uint64_t total_bytes = 0;
   std::uint64_t context_bytes = 0;  // of each process
@@ -42,7 +42,7 @@ struct MadeUpValue {
 struct ProcessAccounting {
   std::string program;
   std::vector<std::string> arguments;
-  std::vector<DeviceModel> devices;
+  std::vector<AccountedDevice> devices;
   std::uint64_t pinned_peak_bytes = 0;
   std::uint64_t launches = 0;
   std::uint64_t found_done = 0;  // queries of events that were answered so though nothing had waited for the work
@@ -88,7 +88,7 @@ struct ProcessRun {
   std::string history;                // a path; empty: none
   std::vector<std::string> failures;  // paths, in order
   // Where it died and closed no accounting: the devices that it held memory of then, by the accounting that all share.
-  std::vector<DeviceModel> left_held;
+  std::vector<AccountedDevice> left_held;
 
   bool UsedADevice() const;
   bool DiedEarly() const { return !left_held.empty(); }  // killed, aborted, or gone past what runs at an exit

@@ -19,7 +19,7 @@ constexpr char kFormat[16] = "ashlar-books 1\n";
 constexpr std::size_t kDevices = 64;
 constexpr std::size_t kPlaces = 1024;
 
-struct Place {
+struct ProcessPlace {
   std::int32_t pid;  // 0: free
   std::uint64_t start;
   std::uint64_t bytes[kDevices];
@@ -29,7 +29,7 @@ struct Facts {
   char format[sizeof(kFormat)];
   std::uint64_t used[kDevices];
   std::uint64_t peak[kDevices];
-  Place place[kPlaces];
+  ProcessPlace place[kPlaces];
 };
 
 // A process that ended and was not waited for is dead: its memory is gone.
@@ -62,7 +62,7 @@ std::optional<SharedAccounting> ReadSharedAccounting(const std::string& folder) 
   if (!in || std::memcmp(facts->format, kFormat, sizeof(kFormat)) != 0) return std::nullopt;
   SharedAccounting out;
   out.peaks = InUse(facts->peak);
-  for (const Place& place : facts->place) {
+  for (const ProcessPlace& place : facts->place) {
     if (place.pid == 0 || !IsDead(place.pid)) continue;
     if (std::map<int, std::uint64_t> held = InUse(place.bytes); !held.empty()) out.left_held[place.pid] = held;
   }

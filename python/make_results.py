@@ -1,4 +1,5 @@
-"""Writes the types of ashlar_gpu/results from docs/schemas: each object of a schema is a frozen dataclass.
+"""Writes types of answers from docs/schemas: each object of a schema is a frozen dataclass of ashlar_gpu/results, and a
+type of the page (page/src/document/answers).
 
     python3 python/make_results.py            # writes them
     python3 python/make_results.py --check    # exit code 1 where a file differs from what it would write
@@ -13,6 +14,7 @@ import textwrap
 HERE = pathlib.Path(__file__).resolve().parent
 SCHEMAS = HERE.parent / "docs" / "schemas"
 TARGET = HERE / "ashlar_gpu" / "results"
+PAGE = HERE.parent / "page" / "src" / "document" / "answers"
 WIDTH = 120
 
 # schema -> (module, the answer's definition, its base)
@@ -22,9 +24,12 @@ ANSWERS = {
     "estimate": ("estimate", "estimate", "Answer"),
     "sweep": ("sweep", "sweep", "Answer"),
 }
+# Of the page: schema -> the answer's definition.
+SHOWN = {"explain": "explanation", "diff": "diff", "estimate": "estimate", "dry-run": "dry_run", "fleet": "fleet"}
 # What the package adds to an answer.
 ADDED = {"explanation": ['    others: Tuple["Explanation", ...]  # what else the input held: other messages of a log, other files']}
 PLAIN = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
+SCRIPT = {"integer": "number", "number": "number", "string": "string", "boolean": "boolean"}
 
 
 def class_name(definition):
@@ -100,6 +105,60 @@ class Module:
         return [f"    # {part}" for part in textwrap.wrap(said, WIDTH - 6)] + [line]
 
 
+class Script:
+    """One schema's types in TypeScript, the answer's first. Aliases, which may be read by a key that is a variable."""
+
+    def __init__(self, schema, answer):
+        self.definitions = json.loads((SCHEMAS / f"{schema}.schema.json").read_text())["$defs"]
+        self.types, self.imports = {}, set()
+        self.add(answer)
+
+    def kind_of(self, node):
+        if "$ref" in node:
+            return self.kind_of_reference(node["$ref"])
+        if "anyOf" in node:
+            return " | ".join(sorted((self.kind_of(one) for one in node["anyOf"]), key=lambda kind: kind == "null"))
+        if "enum" in node:
+            return " | ".join("null" if word is None else f"'{word}'" for word in node["enum"])
+        kinds = node["type"] if isinstance(node["type"], list) else [node["type"]]
+        return " | ".join("null" if kind == "null" else self.plain(kind, node) for kind in kinds)
+
+    def plain(self, kind, node):
+        if kind == "object":
+            return "{ " + "; ".join(f"{key}: {self.kind_of(value)}" for key, value in node["properties"].items()) + " }"
+        if kind != "array":
+            return SCRIPT[kind]
+        item = self.kind_of(node["items"])
+        if "maxItems" in node:
+            return "[" + ", ".join([item] * node["maxItems"]) + "]"
+        return f"({item})[]" if "|" in item else f"{item}[]"
+
+    def kind_of_reference(self, reference):
+        file, _, name = reference.partition("#/$defs/")
+        if file:
+            self.imports.add((file.replace(".schema.json", ""), class_name(name)))
+            return class_name(name)
+        node = self.definitions[name]
+        if "properties" not in node:
+            return self.kind_of(node)
+        self.add(name)
+        return class_name(name) + (" | null" if "null" in node["type"] else "")
+
+    def add(self, name):
+        if name in self.types:
+            return
+        self.types[name] = ""
+        lines = [f"  {key}: {self.kind_of(value)};" for key, value in self.definitions[name]["properties"].items()]
+        self.types[name] = "\n".join([f"export type {class_name(name)} = {{", *lines, "};"])
+
+
+def script_of(schema):
+    script = Script(schema, SHOWN[schema])
+    lines = [f"// Made from docs/schemas/{schema}.schema.json by python/make_results.py."]
+    lines += [f"import type {{ {what} }} from './{where}';" for where, what in sorted(script.imports)]
+    return "\n".join(lines) + "\n\n" + "\n\n".join(script.types.values()) + "\n"
+
+
 def text_of(schema):
     name, answer, base = ANSWERS[schema]
     module = Module(schema, answer, base)
@@ -115,15 +174,16 @@ def text_of(schema):
 
 def main(arguments):
     differs = []
-    for schema, (name, _, _) in ANSWERS.items():
-        path, text = TARGET / f"{name}.py", text_of(schema)
+    files = [(TARGET / f"{name}.py", text_of(schema)) for schema, (name, _, _) in ANSWERS.items()]
+    files += [(PAGE / f"{schema}.ts", script_of(schema)) for schema in SHOWN]
+    for path, text in files:
         if arguments == ["--check"]:
             if not path.is_file() or path.read_text() != text:
-                differs.append(path.name)
+                differs.append(path.relative_to(HERE.parent))
         else:
             path.write_text(text)
     for name in differs:
-        print(f"python/ashlar_gpu/results/{name} is not what its schema says: run python3 python/make_results.py")
+        print(f"{name} is not what its schema says: run python3 python/make_results.py")
     return 1 if differs else 0
 
 

@@ -84,19 +84,8 @@ namespace {
 
 // Live and pending blocks keep what was asked for; a free one's place for it holds its age.
 BlockInfo InfoOf(const trace::SnapshotBlock& block) {
-  constexpr auto kStates = [](trace::BlockState state) {
-    switch (state) {
-      case trace::BlockState::kLive:
-        return BlockState::kLive;
-      case trace::BlockState::kPending:
-        return BlockState::kPending;
-      case trace::BlockState::kFree:
-        break;
-    }
-    return BlockState::kFree;
-  };
-  const BlockState state = kStates(block.state);
-  return {block.address, block.size_bytes, state == BlockState::kFree ? 0 : block.requested_bytes.value_or(0), state};
+  const bool is_free = block.state == BlockState::kFree;
+  return {block.address, block.size_bytes, is_free ? 0 : block.requested_bytes.value_or(0), block.state};
 }
 
 SegmentInfo InfoOf(const trace::SnapshotSegment& segment) {

@@ -20,7 +20,7 @@ core::StackOf InternedStack(StackOfProgram stack_of) {
   };
 }
 
-core::RecorderOptions OptionsOf(const RecorderOptions& options) {
+core::RecorderSettings OptionsOf(const RecorderOptions& options) {
   return {.ring_bytes = options.ring_bytes,
           .chunk_bytes = options.chunk_bytes,
           .device = options.device,

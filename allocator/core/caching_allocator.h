@@ -236,7 +236,7 @@ class CachingAllocator {
   // The request leaves an event only later, but has counted as a search.
   void NoteSearch(const policy::Decision& decision);
   absl::StatusOr<policy::Block*> Serve(const ExclusiveSection& section, const policy::Decision& decision, HandOutAs as);
-  absl::Status Fail(const ExclusiveSection& section, const policy::Decision& decision, const Growth& failed);
+  absl::Status Fail(const ExclusiveSection& section, const policy::Decision& decision, const GrowthResult& failed);
   void FreeExclusively(policy::Block* block);
   void WaitForStreams(policy::Block* block, const StreamList& streams);
   // Why nothing may be returned now, if so.

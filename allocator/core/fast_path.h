@@ -43,7 +43,7 @@ namespace ashlar::core {
 // As far as the block's record tells.
 inline void CheckLive(const policy::Block* block, const char* call) {
   const bool may_be_record = reinterpret_cast<std::uintptr_t>(block) % alignof(policy::Block) == 0;
-  if (!may_be_record || block->state != policy::BlockState::kLive) [[unlikely]]
+  if (!may_be_record || block->state != policy::BlockUse::kLive) [[unlikely]]
     StopAtDeadBlock(block, call);
 }
 

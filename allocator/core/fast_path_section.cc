@@ -51,7 +51,7 @@ void FastPath::Enter(policy::Block* block, Stream requester, HandOutAs as) {
   if (as != HandOutAs::kAddress) return;
   arena.cache->pointers.Insert(block);
   // The cache will serve what came with the block and is left.
-  const bool has_rest = block->next != nullptr && block->next->state == policy::BlockState::kFree;
+  const bool has_rest = block->next != nullptr && block->next->state == policy::BlockUse::kFree;
   const std::uint64_t end = has_rest ? block->next->End() : block->End();
   if (pages_.Find(block->address) != &arena || pages_.Find(end - 1) != &arena)
     pages_.Enter(block->address, end, &arena);

@@ -1,5 +1,7 @@
 #include "allocator/core/ladder.h"
 
+#include "allocator/policy/strategy.h"
+
 namespace ashlar::core {
 
 Ladder::Ladder(Ledger& ledger, device::Device& device, PendingFrees& pending, const Limits& limits, const Pools& pools)
@@ -41,7 +43,7 @@ Ladder::PlannedSegmentAnswer Ladder::ObtainPlannedSegment(const policy::Decision
   if (answer.lacking_bytes == 0 || HasRoom(answer.lacking_bytes)) {
     answer.lacking_bytes = decision.segment_bytes;
     ledger_.Note(trace::fact::PlannedSegmentAsked{decision.segment_bytes, decision.pool->is_small});
-    const Growth grown = growth_.Grow(decision);
+    const GrowthResult grown = growth_.Grow(decision);
     if (grown.block != nullptr) {
       answer.arena = grown.block->segment->lane;
       policy::Heap::OfferFree(grown.block);
@@ -57,8 +59,8 @@ Ladder::PlannedSegmentAnswer Ladder::ObtainPlannedSegment(const policy::Decision
   return answer;
 }
 
-Growth Ladder::Serve(const policy::Decision& decision) {
-  Growth served{.block = decision.block};
+GrowthResult Ladder::Serve(const policy::Decision& decision) {
+  GrowthResult served{.block = decision.block};
   if (decision.block != nullptr) {
     policy::Heap::TakeFree(decision.block);
   } else {
@@ -70,43 +72,57 @@ Growth Ladder::Serve(const policy::Decision& decision) {
   return served;
 }
 
-Growth Ladder::Climb(const policy::Decision& decision) {
+GrowthResult Ladder::Climb(const policy::Decision& decision) {
   if (limits_.CollectGarbage() && !pools_.IsCapturing()) {
     const std::uint64_t garbage_bytes = limits_.GarbageBytes(ledger_.heap().reserved_bytes());
     if (garbage_bytes > 0) release_.Garbage(garbage_bytes);
   }
-  Growth grown = growth_.Grow(decision);
+  GrowthResult grown = growth_.Grow(decision);
   if (grown.refusal != Refusal::kOutOfMemory) return grown;
   policy::Block* block = SearchOverflow(decision);
   if (block == nullptr) block = Borrow(decision);
   if (block != nullptr) return {.block = block};
   if (pools_.IsCapturing()) return grown;
-  return ledger_.options().policy == policy::Policy::kAshlar ? GrowAfterRepair(decision) : GrowAfterReleasing(decision);
+  return ClimbAfterRefusal(decision);
 }
 
-Growth Ladder::GrowAfterReleasing(const policy::Decision& decision) {
+GrowthResult Ladder::ClimbAfterRefusal(const policy::Decision& decision) {
+  GrowthResult grown{.refusal = Refusal::kOutOfMemory};
+  absl::Status released;
   bool is_rejected = false;
-  if (release_.Oversize(decision)) {
-    Growth grown = growth_.Grow(decision);
-    if (grown.block != nullptr || grown.refusal == Refusal::kDeviceError) return grown;
-    is_rejected = grown.refusal == Refusal::kRejected;
-  }
-  if (ledger_.options().sync_just_enough) return GrowAfterFewWaits(decision);
-  absl::Status released = Synchronize();
-  if (ledger_.options().search_after_sync) {
-    if (policy::Block* found = SearchAgain(decision); found != nullptr) {
-      return AfterFailedRelease({.block = found}, released);
+  for (const policy::Rung rung : ledger_.heap().strategy().RungsAfterRefusal(ledger_.options())) {
+    switch (rung) {
+      case policy::Rung::kReturnOversize:
+        if (release_.Oversize(decision)) grown = growth_.Grow(decision);
+        // What is rejected here may still be served by a later rung.
+        is_rejected = grown.refusal == Refusal::kRejected;
+        if (is_rejected) grown.refusal = Refusal::kOutOfMemory;
+        break;
+      case policy::Rung::kMovePages:
+        grown = GrowByMoving(decision);
+        break;
+      case policy::Rung::kWaitForAll:
+        released = Synchronize();
+        break;
+      case policy::Rung::kSearch:
+        if (policy::Block* found = SearchAgain(decision); found != nullptr) grown = {.block = found};
+        break;
+      case policy::Rung::kWaitForFew:
+        return GrowAfterFewWaits(decision);
+      case policy::Rung::kReturnAll:
+        released.Update(release_.Everything(decision.pair));
+        ledger_.CountRetry();
+        grown = growth_.Grow(decision);
+        break;
     }
+    if (grown.refusal != Refusal::kOutOfMemory) break;
   }
-  released.Update(release_.Everything(decision.pair));
-  ledger_.CountRetry();
-  Growth grown = growth_.Grow(decision);
   if (is_rejected && released.ok() && grown.refusal == Refusal::kOutOfMemory) grown.refusal = Refusal::kRejected;
   return AfterFailedRelease(grown, released);
 }
 
 // Out of memory is said only when everything that the cache holds was returned.
-Growth Ladder::AfterFailedRelease(const Growth& grown, const absl::Status& released) {
+GrowthResult Ladder::AfterFailedRelease(const GrowthResult& grown, const absl::Status& released) {
   if (!released.ok() && grown.refusal == Refusal::kOutOfMemory) {
     return {.refusal = Refusal::kDeviceError, .error = released};
   }
@@ -187,7 +203,7 @@ policy::Block* Ladder::SearchAgain(const policy::Decision& decision) {
 
 // Waits for one event after the other, and after each for no more than it takes: first for the blocks that make room in
 // the cache with the fewest events, then, oldest first, for those whose memory can be returned.
-Growth Ladder::GrowAfterFewWaits(const policy::Decision& decision) {
+GrowthResult Ladder::GrowAfterFewWaits(const policy::Decision& decision) {
   absl::Status failed;
   bool may_return = true;
   const auto finish = [&](policy::Block* block) {
@@ -203,7 +219,7 @@ Growth Ladder::GrowAfterFewWaits(const policy::Decision& decision) {
     if (may_return) {
       failed.Update(release_.Everything(decision.pair));
       ledger_.CountRetry();
-      const Growth grown = growth_.Grow(decision);
+      const GrowthResult grown = growth_.Grow(decision);
       if (grown.refusal != Refusal::kOutOfMemory) return AfterFailedRelease(grown, failed);
     }
     if (pending_.size() == 0 || !failed.ok()) return AfterFailedRelease({.refusal = Refusal::kOutOfMemory}, failed);
@@ -212,11 +228,10 @@ Growth Ladder::GrowAfterFewWaits(const policy::Decision& decision) {
   }
 }
 
-// The rungs of Policy::kAshlar once the device has refused: whole free pages move to where the request needs them.
-
-// First as many as are missing beside what the device should have, then, where other programs hold that, all of them.
-Growth Ladder::GrowByRepair(const policy::Decision& decision) {
-  Growth grown{.refusal = Refusal::kOutOfMemory};
+// Whole free pages move to where the request needs them: first as many as are missing beside what the device should
+// have, then, where other programs hold that, all of them.
+GrowthResult Ladder::GrowByMoving(const policy::Decision& decision) {
+  GrowthResult grown{.refusal = Refusal::kOutOfMemory};
   const std::uint64_t spare_bytes = limits_.SpareBytes(ledger_.heap().reserved_bytes());
   for (const std::uint64_t spare : {spare_bytes, std::uint64_t{0}}) {
     if (grown.refusal != Refusal::kOutOfMemory || !release_.PagesFor(decision, spare)) continue;
@@ -224,21 +239,6 @@ Growth Ladder::GrowByRepair(const policy::Decision& decision) {
     grown = growth_.Grow(decision);
   }
   return grown;
-}
-
-// Repair, then repair with what waited for other streams, and at last with everything that the cache holds.
-Growth Ladder::GrowAfterRepair(const policy::Decision& decision) {
-  Growth grown = GrowByRepair(decision);
-  if (grown.refusal != Refusal::kOutOfMemory) return grown;
-  if (ledger_.options().sync_just_enough) return GrowAfterFewWaits(decision);
-  absl::Status released = Synchronize();
-  if (policy::Block* found = SearchAgain(decision); found != nullptr)
-    return AfterFailedRelease({.block = found}, released);
-  grown = GrowByRepair(decision);
-  if (grown.refusal != Refusal::kOutOfMemory) return AfterFailedRelease(grown, released);
-  released.Update(release_.Everything(decision.pair));
-  ledger_.CountRetry();
-  return AfterFailedRelease(growth_.Grow(decision), released);
 }
 
 }  // namespace ashlar::core

@@ -7,7 +7,7 @@
 //
 //   Ladder ladder(ledger, device, pending, limits, pools);
 //   policy::Decision decision = ladder.Search(request);
-//   Growth served = ladder.Serve(decision);      // the block that was found, or the first rung that gives one
+//   GrowthResult served = ladder.Serve(decision);      // the block that was found, or the first rung that gives one
 //
 // It calls the device and books in the ledger; it knows no thread, no lock and no fast path. While a graph is being
 // captured it waits for nothing and returns nothing. Thread rule: not thread-safe; the allocator's exclusive section
@@ -43,7 +43,7 @@ namespace ashlar::core {
 //   owed.Add(served, options.borrow_most_waits);
 //
 // `served`: requests served so far. Thread rule: not thread-safe; the allocator's exclusive section guards it.
-class WaitsOwed {
+class WaitBudget {
  public:
   static constexpr std::uint64_t kOneWait = 1000;
 
@@ -99,7 +99,7 @@ class Ladder {
   // for all that the placement plan has: half a plan may need more than none.
   PlannedSegmentAnswer ObtainPlannedSegment(const policy::Decision& decision);
   // Places the request in the plan's block, or climbs. The block placed, or why the last rung failed.
-  Growth Serve(const policy::Decision& decision);
+  GrowthResult Serve(const policy::Decision& decision);
 
   // From now on only what this device, which `device` is or stands before, has news of is polled.
   void PollNewsOf(device::SimDevice& device) { simulated_ = &device; }
@@ -125,17 +125,16 @@ class Ladder {
   std::uint64_t searches() const { return release_.searches(); }
 
  private:
-  Growth Climb(const policy::Decision& decision);
-  Growth GrowAfterReleasing(const policy::Decision& decision);
-  Growth GrowAfterFewWaits(const policy::Decision& decision);
-  Growth GrowByRepair(const policy::Decision& decision);
-  Growth GrowAfterRepair(const policy::Decision& decision);
+  GrowthResult Climb(const policy::Decision& decision);
+  GrowthResult ClimbAfterRefusal(const policy::Decision& decision);
+  GrowthResult GrowAfterFewWaits(const policy::Decision& decision);
+  GrowthResult GrowByMoving(const policy::Decision& decision);
   policy::Decision Steered(policy::Decision decision);
   bool HasRoom(std::uint64_t bytes) const;
   policy::Block* SearchAgain(const policy::Decision& decision);
   policy::Block* SearchOverflow(const policy::Decision& decision);
   policy::Block* Borrow(const policy::Decision& decision);
-  Growth AfterFailedRelease(const Growth& grown, const absl::Status& released);
+  GrowthResult AfterFailedRelease(const GrowthResult& grown, const absl::Status& released);
   absl::Status Synchronize();
   // Requests so far.
   std::uint64_t Served() const { return static_cast<std::uint64_t>(ledger_.stats().allocation.all().allocated); }
@@ -146,7 +145,7 @@ class Ladder {
   PendingFrees& pending_;
   const Limits& limits_;
   const Pools& pools_;
-  WaitsOwed owed_;
+  WaitBudget owed_;
   PlanFollower follower_;
   DeviceErrors errors_;
   DeviceGrowth growth_;

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
+#include "allocator/policy/strategy.h"
 
 namespace ashlar::core {
 namespace {
@@ -77,7 +78,7 @@ policy::Block* Ledger::MarkMapped(policy::Block* unmapped, std::uint64_t size_by
   policy::Block* block = heap_.MarkMapped(unmapped, size_bytes, page_bytes);
   BookReserved(*lane.pool, Signed(size_bytes));
   ++stats_.num_device_alloc;
-  if (options().policy == policy::Policy::kAshlar) {
+  if (!heap_.strategy().traits().pages_tell_pool) {
     const bool is_large = page_bytes > block->segment->page_bytes;
     Note(trace::fact::PagesMapped{lane.pool->is_small, is_large ? page_bytes : 0});
   }
@@ -169,7 +170,7 @@ void Ledger::Forget(policy::Lane& lane, const policy::AddressRange& range) {
 
 namespace {
 
-using policy::BlockState;
+using policy::BlockUse;
 
 absl::Status Differs(absl::string_view name, std::int64_t kept, std::int64_t counted) {
   if (kept == counted) return absl::OkStatus();
@@ -205,11 +206,11 @@ void Ledger::BookReserved(const policy::Pool& pool, std::int64_t bytes) {
 }
 
 void Ledger::BookRestored(const policy::Block& block) {
-  if (block.state == BlockState::kFree && block.IsSplit() && !block.is_expandable) {
+  if (block.state == BlockUse::kFree && block.IsSplit() && !block.is_expandable) {
     BookSplits(*block.segment->lane->pool, {1, Signed(block.size_bytes)});
   }
-  if (block.state == BlockState::kLive) BookAllocated(block, 1);
-  if (block.state == BlockState::kLive || block.state == BlockState::kPending) BookActive(block, 1);
+  if (block.state == BlockUse::kLive) BookAllocated(block, 1);
+  if (block.state == BlockUse::kLive || block.state == BlockUse::kPending) BookActive(block, 1);
 }
 
 std::vector<policy::Block*> Ledger::Restore(const policy::Request& lane_of, bool is_small, bool is_expandable,
@@ -228,7 +229,7 @@ Ledger::OversizeCounts Ledger::CountOversize() const {
   for (const auto& [address, segment] : heap_.segments()) {
     if (!segment->is_expandable && IsOversize(segment->size_bytes)) ++out.segments;
     for (const policy::Block* block = segment->first; block != nullptr; block = block->next) {
-      if (block->state == BlockState::kLive && IsOversize(block->size_bytes)) ++out.allocations;
+      if (block->state == BlockUse::kLive && IsOversize(block->size_bytes)) ++out.allocations;
     }
   }
   return out;
@@ -270,12 +271,12 @@ absl::Status Ledger::Validate() const {
   std::int64_t requested = 0;
   for (const auto& [address, segment] : heap_.segments()) {
     for (const policy::Block* block = segment->first; block != nullptr; block = block->next) {
-      const bool is_live = block->state == BlockState::kLive;
-      if (!is_live && block->state != BlockState::kPending) continue;
+      const bool is_live = block->state == BlockUse::kLive;
+      if (!is_live && block->state != BlockUse::kPending) continue;
       if (is_live) allocated += Signed(block->size_bytes);
       active += Signed(block->size_bytes);
       requested += Signed(block->requested_bytes);
-      if ((block->state == BlockState::kPending) != (block->pending_events > 0)) {
+      if ((block->state == BlockUse::kPending) != (block->pending_events > 0)) {
         return absl::InternalError(absl::StrCat("block at ", block->address, ": state and pending events disagree"));
       }
     }

@@ -13,7 +13,7 @@ constexpr std::uint64_t kMoreDoubts = 16;  // times as many after each stranger
 constexpr std::uint64_t kMostDoubts = std::uint64_t{1} << 40;
 
 bool IsTaken(const policy::Block& block) {
-  return block.state == policy::BlockState::kLive || block.state == policy::BlockState::kPending;
+  return block.state == policy::BlockUse::kLive || block.state == policy::BlockUse::kPending;
 }
 
 }  // namespace

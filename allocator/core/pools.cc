@@ -15,7 +15,7 @@ void Pools::Configure(PoolId pool, bool use_on_oom, bool no_split) {
   policy::PoolPair& pair = ledger_.heap().Pair(pool);
   pair.use_on_oom = use_on_oom;
   pair.no_split = no_split;
-  ledger_.Note(trace::fact::PoolTraits{pool, use_on_oom, no_split});
+  ledger_.Note(trace::fact::PoolConfigured{pool, use_on_oom, no_split});
 }
 
 PoolId Pools::Create() {
@@ -88,7 +88,7 @@ std::vector<trace::AnyFact> Pools::Facts() const {
   for (const auto& [id, pair] : ledger_.heap().private_pairs()) {
     out.emplace_back(trace::fact::PoolUsers{id, pair->use_count});
     if (pair->use_on_oom || pair->no_split) {
-      out.emplace_back(trace::fact::PoolTraits{id, pair->use_on_oom, pair->no_split});
+      out.emplace_back(trace::fact::PoolConfigured{id, pair->use_on_oom, pair->no_split});
     }
   }
   return out;

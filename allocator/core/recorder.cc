@@ -39,7 +39,7 @@ bool IsSegmentEvent(trace::Action action) {
 // A chunk is kept in memory, and it may grow (trace/encoder.cc); each thread that allocates has half of one.
 constexpr std::size_t kMostChunkBytes = 256 * kMiB;
 
-absl::Status CheckOptions(const RecorderOptions& options) {
+absl::Status CheckOptions(const RecorderSettings& options) {
   if (options.chunk_bytes <= kMostChunkBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("chunk_bytes: ", options.chunk_bytes, " is too large: use at most ",
                                                  kMostChunkBytes, ", since a chunk is kept in memory"));
@@ -48,7 +48,7 @@ absl::Status CheckOptions(const RecorderOptions& options) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Recorder>> Recorder::ToFile(CachingAllocator* allocator, const std::string& path,
-                                                           RecorderOptions options) {
+                                                           RecorderSettings options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
   std::unique_ptr<Recorder> recorder(new Recorder(allocator, std::move(options)));
   if (const absl::Status status = recorder->Attach(); !status.ok()) {
@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::ToFile(CachingAllocator* all
   return recorder;
 }
 
-absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Ring(CachingAllocator* allocator, RecorderOptions options) {
+absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Ring(CachingAllocator* allocator, RecorderSettings options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
   std::unique_ptr<Recorder> recorder(new Recorder(allocator, std::move(options)));
   if (absl::Status status = recorder->Attach(); !status.ok()) return status;
@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Ring(CachingAllocator* alloc
   return recorder;
 }
 
-Recorder::Recorder(CachingAllocator* allocator, RecorderOptions options)
+Recorder::Recorder(CachingAllocator* allocator, RecorderSettings options)
     : allocator_(allocator),
       inspection_(*allocator),
       options_(std::move(options)),

@@ -51,7 +51,7 @@ namespace ashlar::core {
 // recording.
 using StackOf = std::function<trace::StackId(const trace::Event& event, trace::StackTable& stacks)>;
 
-struct RecorderOptions {
+struct RecorderSettings {
   std::uint64_t ring_bytes = 64 * kMiB;  // of a ring: events up to here; stacks and names are kept besides
   std::size_t chunk_bytes = 64 * kKiB;  // how much is kept from the file; each thread that allocates has half of it too
   int device = 0;                       // the number that the recording calls it by
@@ -65,8 +65,8 @@ class Recorder final : public trace::EventSink, private ScopeListener, private J
   // allocator has a recorder or another sink already, or another recorder is writing the file, in this process or
   // another; AlreadyExists: the file is there and not empty, and the options do not say that it may be overwritten.
   static absl::StatusOr<std::unique_ptr<Recorder>> ToFile(CachingAllocator* allocator, const std::string& path,
-                                                          RecorderOptions options = {});
-  static absl::StatusOr<std::unique_ptr<Recorder>> Ring(CachingAllocator* allocator, RecorderOptions options = {});
+                                                          RecorderSettings options = {});
+  static absl::StatusOr<std::unique_ptr<Recorder>> Ring(CachingAllocator* allocator, RecorderSettings options = {});
   ~Recorder() override;
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -109,7 +109,7 @@ class Recorder final : public trace::EventSink, private ScopeListener, private J
   };
   struct RingContent;
 
-  Recorder(CachingAllocator* allocator, RecorderOptions options);
+  Recorder(CachingAllocator* allocator, RecorderSettings options);
 
   absl::Status Attach();
   absl::Status Open(const std::string& path);
@@ -144,7 +144,7 @@ class Recorder final : public trace::EventSink, private ScopeListener, private J
 
   CachingAllocator* const allocator_;
   const Inspection inspection_;  // of the allocator
-  const RecorderOptions options_;
+  const RecorderSettings options_;
   JournalsShare share_;
 
   // All below: only while the allocator stands still, or in a call from it.

@@ -108,7 +108,7 @@ absl::StatusOr<policy::Block*> CachingAllocator::Serve(const ExclusiveSection& s
     }
     return Serve(section, answer.decision, as);
   }
-  const Growth served = ladder_.Serve(decision);
+  const GrowthResult served = ladder_.Serve(decision);
   if (served.block == nullptr) return Fail(section, decision, served);
   fast_path_.Enter(served.block, decision.stream, as);
   ledger_.HandOut(*served.block, decision);
@@ -116,7 +116,7 @@ absl::StatusOr<policy::Block*> CachingAllocator::Serve(const ExclusiveSection& s
 }
 
 absl::Status CachingAllocator::Fail(const ExclusiveSection& section, const policy::Decision& decision,
-                                    const Growth& failed) {
+                                    const GrowthResult& failed) {
   if (failed.refusal != Refusal::kOutOfMemory) {
     ledger_.Note(trace::fact::AskedFor{decision.pool->id, decision.stream});
     ledger_.Note(trace::fact::GaveUp{decision.request_bytes});

@@ -7,44 +7,39 @@
 
 #include "absl/status/statusor.h"
 #include "allocator/base/units.h"
+#include "allocator/policy/ashlar_strategy.h"
 
 namespace ashlar::core {
 
-Growth DeviceGrowth::Grow(const policy::Decision& decision) {
+GrowthResult DeviceGrowth::Grow(const policy::Decision& decision) {
   const std::uint64_t reserved_bytes = ledger_.heap().reserved_bytes();
-  const std::uint64_t bytes = GrowthBytes(decision);
+  const std::uint64_t bytes = strategy_.GrowthBytes(decision);
   if (limits_.AreExceeded(reserved_bytes, bytes)) return Refused(bytes);
   if (limits_.Reject(reserved_bytes, bytes)) return {.refusal = Refusal::kRejected};
   return ledger_.options().expandable_segments ? GrowExpandable(decision) : NewSegment(decision);
 }
 
-// What the limits are held against: PyTorch counts the segment that it would take without expandable segments.
-std::uint64_t DeviceGrowth::GrowthBytes(const policy::Decision& decision) const {
-  if (ledger_.options().policy == policy::Policy::kTorch) return decision.segment_bytes;
-  return ledger_.heap().FindLeastGrowth(decision).map_bytes;
-}
-
-Growth DeviceGrowth::Refused(std::uint64_t bytes) {
+GrowthResult DeviceGrowth::Refused(std::uint64_t bytes) {
   ledger_.Note(trace::fact::GrowthRefused{bytes});
   return {.refusal = Refusal::kOutOfMemory};
 }
 
-Growth DeviceGrowth::Failed(const absl::Status& status, std::uint64_t bytes) {
+GrowthResult DeviceGrowth::Failed(const absl::Status& status, std::uint64_t bytes) {
   if (absl::IsResourceExhausted(status)) return Refused(bytes);
   return {.refusal = Refusal::kDeviceError, .error = status};
 }
 
-Growth DeviceGrowth::NewSegment(const policy::Decision& decision) {
+GrowthResult DeviceGrowth::NewSegment(const policy::Decision& decision) {
   const absl::StatusOr<std::uint64_t> address = device_.AllocateSegment(decision.segment_bytes);
   if (!address.ok()) return Failed(address.status(), decision.segment_bytes);
   return {.block = ledger_.AddSegment(decision, *address)};
 }
 
-Growth DeviceGrowth::GrowExpandable(const policy::Decision& decision) {
-  Growth grown{.block = ledger_.heap().FindGrowth(decision)};
+GrowthResult DeviceGrowth::GrowExpandable(const policy::Decision& decision) {
+  GrowthResult grown{.block = strategy_.FindGrowth(decision)};
   if (grown.block == nullptr) grown = NewReservation(decision);
   if (grown.block == nullptr) return grown;
-  if (grown.block->state == policy::BlockState::kUnmapped) {
+  if (grown.block->state == policy::BlockUse::kUnmapped) {
     grown = Map(grown.block, std::min(grown.block->size_bytes, decision.rounded_bytes));
   }
   while (grown.block != nullptr && grown.block->size_bytes < decision.rounded_bytes) {
@@ -58,7 +53,7 @@ Growth DeviceGrowth::GrowExpandable(const policy::Decision& decision) {
 
 // The block that holds the pages mapped, merged with its free neighbours. Other programs take memory too: what is
 // refused in large pages is asked for in small ones.
-Growth DeviceGrowth::Map(policy::Block* unmapped, std::uint64_t wanted_bytes) {
+GrowthResult DeviceGrowth::Map(policy::Block* unmapped, std::uint64_t wanted_bytes) {
   const std::uint64_t reserved_bytes = ledger_.heap().reserved_bytes();
   const policy::GrowthNeed need{.wanted_bytes = wanted_bytes,
                                 .room_bytes = unmapped->size_bytes,
@@ -67,12 +62,12 @@ Growth DeviceGrowth::Map(policy::Block* unmapped, std::uint64_t wanted_bytes) {
                                 .page_bytes = unmapped->segment->page_bytes,
                                 .is_small = unmapped->is_small};
   const policy::GrowthSize least = policy::LeastGrowth(need);
-  const policy::GrowthSize size = policy::GrowthOf(need, ledger_.options());
-  Growth mapped = Map(unmapped, size);
+  const policy::GrowthSize size = strategy_.SizeOf(need);
+  GrowthResult mapped = Map(unmapped, size);
   return mapped.refusal == Refusal::kOutOfMemory && size.page_bytes > least.page_bytes ? Map(unmapped, least) : mapped;
 }
 
-Growth DeviceGrowth::Map(policy::Block* unmapped, const policy::GrowthSize& size) {
+GrowthResult DeviceGrowth::Map(policy::Block* unmapped, const policy::GrowthSize& size) {
   const absl::Status status = device_.Map(unmapped->address, size.size_bytes, size.page_bytes);
   if (!status.ok()) return Failed(status, size.size_bytes);
   return {.block = ledger_.MarkMapped(unmapped, size.size_bytes, size.page_bytes)};
@@ -91,14 +86,12 @@ std::uint64_t DeviceGrowth::ReservationBytes(std::uint64_t page_bytes) const {
   return RoundUp(std::max<std::uint64_t>(bytes, 1), page_bytes);
 }
 
-Growth DeviceGrowth::NewReservation(const policy::Decision& decision) {
-  const std::uint64_t page_bytes = policy::PageBytes(decision.pool->is_small, ledger_.options());
+GrowthResult DeviceGrowth::NewReservation(const policy::Decision& decision) {
+  const std::uint64_t page_bytes = strategy_.PageBytes(decision.pool->is_small, ledger_.options());
   const std::uint64_t size_bytes = ReservationBytes(page_bytes);
-  const bool keeps_short_ones = policy::RulesOf(ledger_.options().compat).keeps_short_reservations &&
-                                ledger_.options().policy == policy::Policy::kTorch;
   const absl::StatusOr<std::uint64_t> address = device_.Reserve(size_bytes);
   if (!address.ok()) return Failed(address.status(), size_bytes);
-  if (size_bytes < decision.rounded_bytes && !keeps_short_ones) {
+  if (size_bytes < decision.rounded_bytes && !strategy_.KeepsShortReservations(ledger_.options())) {
     errors_.Note(device_.ReleaseReservation(*address));
     return {.refusal = Refusal::kOutOfMemory};
   }
@@ -131,18 +124,18 @@ bool DeviceRelease::Oversize(const policy::Decision& decision) {
 }
 
 bool DeviceRelease::PagesFor(const policy::Decision& decision, std::uint64_t spare_bytes) {
-  const policy::Heap::GrowthPlace place = ledger_.heap().FindLeastGrowth(decision);
+  const policy::GrowthPlace place = policy::FindLeastGrowth(decision);
   const std::uint64_t wanted = place.map_bytes - std::min(place.map_bytes, spare_bytes);
   if (no_pages_ == Now()) return false;
   ++searches_;
-  const std::vector<policy::Heap::FreePages> found = ledger_.heap().PagesToMove(decision, place, wanted);
+  const std::vector<policy::FreePages> found = policy::PagesToMove(ledger_.heap(), decision, place, wanted);
   // Free blocks where the growth begins are passed over, and private pools open without a free.
   const bool begins_alone = place.start == nullptr || !place.start->IsSplit();
   const bool is_all = begins_alone && wanted > 0 && ledger_.heap().private_pairs().empty();
   if (found.empty() && is_all) no_pages_ = Now();
   std::uint64_t bytes = 0;
   std::set<std::uint64_t> streams;
-  for (const policy::Heap::FreePages& free : found) {
+  for (const policy::FreePages& free : found) {
     for (const policy::PageRun& run : free.runs) bytes += run.range.size_bytes;
     streams.insert(Handle(free.block->segment->lane->stream));
   }
@@ -153,7 +146,7 @@ bool DeviceRelease::PagesFor(const policy::Decision& decision, std::uint64_t spa
       return false;
     }
   }
-  for (const policy::Heap::FreePages& free : found) errors_.Note(Unmap(free.block, free.runs));
+  for (const policy::FreePages& free : found) errors_.Note(Unmap(free.block, free.runs));
   return true;
 }
 

@@ -13,7 +13,7 @@
 #include "allocator/core/limits.h"
 #include "allocator/device/device.h"
 #include "allocator/policy/heap.h"
-#include "allocator/policy/size_rule.h"
+#include "allocator/policy/strategy.h"
 
 namespace ashlar::core {
 
@@ -47,7 +47,7 @@ class DeviceErrors {
 // Memory from the device, for one request: a new segment, or pages mapped into an expandable one.
 //
 //   DeviceGrowth growth(ledger, device, limits, errors);
-//   Growth grown = growth.Grow(decision);       // what it obtained is in the ledger, and in no free set
+//   GrowthResult grown = growth.Grow(decision);       // what it obtained is in the ledger, and in no free set
 //   if (grown.block == nullptr && grown.refusal == Refusal::kOutOfMemory) ...   // the next rung
 //
 // Each is one rung's call of the device, and books what came of it; nothing is released or searched here. Thread rule:
@@ -57,7 +57,7 @@ class DeviceErrors {
 enum class Refusal : std::uint8_t { kNone, kOutOfMemory, kRejected, kDeviceError };
 
 // A block, or why there is none.
-struct Growth {
+struct GrowthResult {
   policy::Block* block = nullptr;
   Refusal refusal = Refusal::kNone;
   absl::Status error = {};  // the device's own, for kDeviceError
@@ -67,21 +67,21 @@ class DeviceGrowth {
  public:
   // All outlive this.
   DeviceGrowth(Ledger& ledger, device::Device& device, const Limits& limits, DeviceErrors& errors)
-      : ledger_(ledger), device_(device), limits_(limits), errors_(errors) {}
+      : strategy_(ledger.heap().strategy()), ledger_(ledger), device_(device), limits_(limits), errors_(errors) {}
 
-  Growth Grow(const policy::Decision& decision);
+  GrowthResult Grow(const policy::Decision& decision);
 
  private:
-  Growth NewSegment(const policy::Decision& decision);
-  Growth GrowExpandable(const policy::Decision& decision);
-  Growth NewReservation(const policy::Decision& decision);
-  Growth Map(policy::Block* unmapped, std::uint64_t wanted_bytes);
-  Growth Map(policy::Block* unmapped, const policy::GrowthSize& size);
-  std::uint64_t GrowthBytes(const policy::Decision& decision) const;
+  GrowthResult NewSegment(const policy::Decision& decision);
+  GrowthResult GrowExpandable(const policy::Decision& decision);
+  GrowthResult NewReservation(const policy::Decision& decision);
+  GrowthResult Map(policy::Block* unmapped, std::uint64_t wanted_bytes);
+  GrowthResult Map(policy::Block* unmapped, const policy::GrowthSize& size);
   std::uint64_t ReservationBytes(std::uint64_t page_bytes) const;
-  Growth Refused(std::uint64_t bytes);                             // by the device or the limit
-  Growth Failed(const absl::Status& status, std::uint64_t bytes);  // as the device's status says
+  GrowthResult Refused(std::uint64_t bytes);                             // by the device or the limit
+  GrowthResult Failed(const absl::Status& status, std::uint64_t bytes);  // as the device's status says
 
+  const policy::Strategy& strategy_;
   Ledger& ledger_;
   device::Device& device_;
   const Limits& limits_;

@@ -12,16 +12,16 @@
 namespace ashlar::core {
 namespace {
 
-using policy::BlockState;
+using policy::BlockUse;
 
 trace::SnapshotBlock ToSnapshotBlock(const policy::Block& block) {
   trace::SnapshotBlock out;
   out.address = block.address;
   out.size_bytes = block.size_bytes;
-  if (block.state != BlockState::kFree) out.requested_bytes = block.requested_bytes;
-  out.state = block.state == BlockState::kLive      ? trace::BlockState::kLive
-              : block.state == BlockState::kPending ? trace::BlockState::kPending
-                                                    : trace::BlockState::kFree;
+  if (block.state != BlockUse::kFree) out.requested_bytes = block.requested_bytes;
+  out.state = block.state == BlockUse::kLive      ? trace::BlockState::kLive
+              : block.state == BlockUse::kPending ? trace::BlockState::kPending
+                                                  : trace::BlockState::kFree;
   return out;
 }
 
@@ -39,7 +39,7 @@ std::vector<const policy::Segment*> ByAge(const policy::Heap& heap, bool expanda
 void AppendMappedRanges(const policy::Segment& segment, std::vector<trace::SnapshotSegment>& out) {
   bool is_open = false;
   for (const policy::Block* block = segment.first; block != nullptr; block = block->next) {
-    if (block->state == BlockState::kUnmapped) {
+    if (block->state == BlockUse::kUnmapped) {
       is_open = false;
       continue;
     }
@@ -71,16 +71,16 @@ std::optional<BlockPlace> PlaceOf(const policy::Heap& heap, std::uint64_t addres
   const policy::Block* block = segment == nullptr ? nullptr : segment->first;
   const policy::Block* run = nullptr;  // where the mapped range begins
   for (; block != nullptr && block->End() <= address; block = block->next) {
-    if (block->state == BlockState::kUnmapped) {
+    if (block->state == BlockUse::kUnmapped) {
       run = nullptr;
     } else if (run == nullptr) {
       run = block;
     }
   }
-  if (block == nullptr || block->state != BlockState::kLive) return std::nullopt;
+  if (block == nullptr || block->state != BlockUse::kLive) return std::nullopt;
   if (run == nullptr) run = block;
   std::uint64_t end = block->End();
-  for (const policy::Block* next = block->next; next != nullptr && next->state != BlockState::kUnmapped;
+  for (const policy::Block* next = block->next; next != nullptr && next->state != BlockUse::kUnmapped;
        next = next->next)
     end = next->End();
   return BlockPlace{block->address, block->size_bytes, block->requested_bytes, run->address, end - run->address};
@@ -120,7 +120,7 @@ trace::RecordedStart StartOf(const policy::Heap& heap) {
   const policy::Pool& collected = heap.default_pair().large;
   for (const policy::Segment* segment : ByAge(heap)) {
     AppendMappedRanges(*segment, out.segments);
-    const bool is_whole_free = segment->first->state == BlockState::kFree && !segment->first->IsSplit();
+    const bool is_whole_free = segment->first->state == BlockUse::kFree && !segment->first->IsSplit();
     if (HasAges(heap) && is_whole_free && segment->lane->pool == &collected) {
       trace::SetFreeAge(out.segments.back().blocks.back(), collected.clock - segment->first->freed_at);
     }

@@ -133,7 +133,7 @@ class NewestBlock {
   void PutOff(std::size_t slot) {
     is_put_off_ = true;
     slot_ = slot;
-    block_->state = policy::BlockState::kFree;
+    block_->state = policy::BlockUse::kFree;
   }
   // Whether this request would get the block again; the arena must be the same too.
   bool IsFor(std::uint64_t rounded_bytes, bool is_named) const {
@@ -142,7 +142,7 @@ class NewestBlock {
   void TakeBack(std::uint64_t request_bytes) {
     is_put_off_ = false;
     ++repeats_;
-    block_->state = policy::BlockState::kLive;
+    block_->state = policy::BlockUse::kLive;
     block_->requested_bytes = request_bytes;
   }
 

@@ -21,7 +21,7 @@ namespace ashlar::policy {
 
 struct Lane;
 
-enum class BlockState : std::uint8_t {
+enum class BlockUse : std::uint8_t {
   kFree = 0,
   kPending,      // freed by the caller, waits for events; cannot merge or be reused
   kUnmapped,     // address space of an expandable segment without memory behind it
@@ -55,7 +55,7 @@ struct alignas(64) Block {
   Block* next = nullptr;
   std::uint64_t rank = 0;  // decides between equal sizes before the address does
   std::uint32_t pending_events = 0;
-  BlockState state = BlockState::kFree;
+  BlockUse state = BlockUse::kFree;
   bool has_recorded_streams : 1 = false;
   bool is_expandable : 1 = false;  // as its segment,
   bool is_small : 1 = false;       // as its pool: the hot path touches neither

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "allocator/base/check.h"
+#include "allocator/policy/strategy.h"
 
 namespace ashlar::policy {
 namespace {
@@ -24,7 +25,9 @@ LaneCosts CostsOf(const Lane& lane) { return {lane.free.probes(), lane.cuts, lan
 
 }  // namespace
 
-Heap::Heap(Options options) : default_pair_(NewPair({})) { SetOptions(std::move(options)); }
+Heap::Heap(Options options) : strategy_(StrategyOf(options.policy)), default_pair_(NewPair({})) {
+  SetOptions(std::move(options));
+}
 
 void Heap::SetOptions(Options options) {
   options_ = std::move(options);
@@ -119,9 +122,8 @@ Block* Heap::FindInOverflow(const Decision& decision, const PoolPair& pair) cons
   const Lane* lane = FindLane(pool, decision.stream);
   if (lane == nullptr) return nullptr;
   Block* candidate = lane->free.FirstAtLeast(decision.rounded_bytes);
-  // As upstream.
-  const bool passes_over_pages = options_.policy == Policy::kTorch;
-  while (passes_over_pages && candidate != nullptr && candidate->is_expandable) candidate = lane->free.Next(candidate);
+  const bool takes_pages = strategy_.traits().shares_pages;
+  while (!takes_pages && candidate != nullptr && candidate->is_expandable) candidate = lane->free.Next(candidate);
   if (candidate == nullptr || !MayServe(decision.rounded_bytes, candidate->size_bytes)) return nullptr;
   return candidate;
 }
@@ -151,7 +153,7 @@ void Heap::MergeWith(Block* block, Block* other) {
   if (other == nullptr || other->state != block->state) return;
   Lane& lane = *block->segment->lane;
   ++lane.joins;
-  if (other->state == BlockState::kFree) {
+  if (other->state == BlockUse::kFree) {
     lane.free.Erase(other);
   } else {
     lane.unmapped.erase(other->address);
@@ -214,7 +216,7 @@ Block* Heap::AddSegment(const Decision& decision, std::uint64_t address, std::ui
 
 void Heap::RemoveSegment(Block* whole) {
   Segment* segment = whole->segment;
-  ASHLAR_CHECK(!whole->IsSplit() && whole->state == BlockState::kFree && !segment->is_expandable);
+  ASHLAR_CHECK(!whole->IsSplit() && whole->state == BlockUse::kFree && !segment->is_expandable);
   TakeFree(whole);
   reserved_bytes_ -= segment->size_bytes;
   ForgetSegment(whole);
@@ -247,12 +249,12 @@ std::vector<Block*> Heap::Restore(const Request& lane_of, bool is_small, bool is
   }
   SplitCounts& counts = segment->lane->inactive_split;
   for (Block* block : out) {
-    if (block->state == BlockState::kUnmapped) {
+    if (block->state == BlockUse::kUnmapped) {
       segment->lane->unmapped.emplace(block->address, block);
       continue;
     }
     reserved_bytes_ += block->size_bytes;
-    if (block->state != BlockState::kFree) continue;
+    if (block->state != BlockUse::kFree) continue;
     InsertFree(*segment->lane, block);
     if (is_expandable || !block->IsSplit()) continue;
     counts.Add({1, static_cast<std::int64_t>(block->size_bytes)});
@@ -279,7 +281,7 @@ Block* Heap::FindFreeAt(const Segment& segment, Block* below, const AddressRange
   for (Block* block = below != nullptr ? below : segment.first; block != nullptr; block = block->next) {
     if (block->End() <= range.address) continue;
     const bool holds = block->address <= range.address && block->End() >= range.End();
-    return holds && block->state == BlockState::kFree ? block : nullptr;
+    return holds && block->state == BlockUse::kFree ? block : nullptr;
   }
   return nullptr;
 }
@@ -303,7 +305,7 @@ Block* Heap::PlaceAt(const Decision& decision, Block* block) {
     counts.Add(CountsOf(*high));
   }
   lane.inactive_split.Add(counts);
-  block->state = BlockState::kLive;
+  block->state = BlockUse::kLive;
   block->requested_bytes = decision.request_bytes;
   return block;
 }
@@ -312,8 +314,8 @@ Block* Heap::PlaceAt(const Decision& decision, Block* block) {
 
 namespace {
 
-bool IsFree(const Block* block) { return block != nullptr && block->state == BlockState::kFree; }
-bool IsIdle(const Block* block) { return IsFree(block) || (block != nullptr && block->state == BlockState::kPending); }
+bool IsFree(const Block* block) { return block != nullptr && block->state == BlockUse::kFree; }
+bool IsIdle(const Block* block) { return IsFree(block) || (block != nullptr && block->state == BlockUse::kPending); }
 
 // Neighbours that are free or wait, as few from `first` on as are large enough.
 struct Run {
@@ -374,7 +376,7 @@ std::vector<Block*> Heap::FewestPending(const Decision& decision) const {
   std::vector<Block*> out;
   if (best.first == nullptr) return out;
   for (Block* block = best.first; block != best.last->next; block = block->next) {
-    if (block->state == BlockState::kPending) out.push_back(block);
+    if (block->state == BlockUse::kPending) out.push_back(block);
   }
   return out;
 }

@@ -27,6 +27,7 @@
 
 namespace ashlar::policy {
 
+class Strategy;
 struct Pool;
 struct PoolPair;
 
@@ -134,6 +135,8 @@ class Heap {
   Heap& operator=(const Heap&) = delete;
 
   const Options& options() const { return options_; }
+  // That of the options' policy.
+  const Strategy& strategy() const { return strategy_; }
   // From now on; only what ChangedSettings allows.
   void SetOptions(Options options);
 
@@ -172,7 +175,7 @@ class Heap {
   // The free block of the segment that holds the range, where one does. `below`: a block of the segment at or below the
   // range's address, nullptr: look from the first.
   static Block* FindFreeAt(const Segment& segment, Block* below, const AddressRange& range);
-  // Looks for the plan's request in another pool pair (overflow); PyTorch's policy passes over expandable blocks there.
+  // Looks for the plan's request in another pool pair (overflow); some policies pass over expandable blocks there.
   Block* FindInOverflow(const Decision& decision, const PoolPair& pair) const;
   // The smallest block of other streams in the plan's pool that may serve it; of equals the lower stream's.
   Block* FindInOtherLane(const Decision& decision) const;
@@ -182,7 +185,7 @@ class Heap {
 
   // --- returns ---
   // The caller freed the block; it waits for events.
-  static void MarkPending(Block* block) { block->state = BlockState::kPending; }
+  static void MarkPending(Block* block) { block->state = BlockUse::kPending; }
   // What Release of this block will merge, and add to the lane's counts of inactive split blocks.
   struct ReleaseEffect {
     bool joins_prev = false;
@@ -221,21 +224,6 @@ class Heap {
   static std::vector<Block*> FreeExpandable(const Pool& pool);
 
   // --- expandable segments ---
-  // Where growth for `plan` starts: an unmapped block or a free one before it; nullptr: a new reservation is needed.
-  Block* FindGrowth(const Decision& decision) const;
-  // Policy::kAshlar: the same, where the fewest bytes are to be mapped; of equals the lowest.
-  struct GrowthPlace {
-    Block* start = nullptr;
-    std::uint64_t map_bytes = 0;  // whole pages; of a new reservation where there is no start
-  };
-  GrowthPlace FindLeastGrowth(const Decision& decision) const;
-  // Policy::kAshlar: whole free pages of `bytes` or a little more, which may be unmapped and mapped where `place` needs
-  // them: of the plan's lane first, then of its stream, then of other streams. All there are where that is less.
-  struct FreePages {
-    Block* block = nullptr;
-    std::vector<PageRun> runs;  // by address
-  };
-  std::vector<FreePages> PagesToMove(const Decision& decision, const GrowthPlace& place, std::uint64_t bytes) const;
   // A new reservation as one unmapped block.
   Block* AddReservation(const Decision& decision, std::uint64_t address, std::uint64_t size_bytes,
                         std::uint64_t page_bytes);
@@ -266,6 +254,18 @@ class Heap {
   const PrivatePairs& private_pairs() const { return private_pairs_; }
 
   // --- state ---
+  // nullptr while there is none.
+  static const Lane* FindLane(const Pool& pool, Stream stream);
+  // The default pools, then private ones by id.
+  template <typename Visit>
+  void ForEachPool(Visit visit) const {
+    visit(default_pair_->small);
+    visit(default_pair_->large);
+    for (const auto& [id, pair] : private_pairs_) {
+      visit(pair->small);
+      visit(pair->large);
+    }
+  }
   // Of all lanes there are and were.
   LaneCosts Costs() const;
   std::uint64_t reserved_bytes() const { return reserved_bytes_; }
@@ -278,7 +278,7 @@ class Heap {
   struct KnownBlock {
     std::uint64_t size_bytes = 0;
     std::uint64_t requested_bytes = 0;
-    BlockState state = BlockState::kFree;
+    BlockUse state = BlockUse::kFree;
   };
   // A segment cut into blocks as given (sizes must sum to the segment). Adjacent free blocks must be merged already.
   // For expandable segments the blocks cover the reservation, unmapped ones included.
@@ -286,18 +286,8 @@ class Heap {
                               const std::vector<KnownBlock>& blocks);
 
  private:
-  static const Lane* FindLane(const Pool& pool, Stream stream);
   Lane& LaneOf(Pool& pool, Stream stream);
   Pool& PoolOf(const Decision& decision);
-  template <typename Visit>
-  void ForEachPool(Visit visit) const {
-    visit(default_pair_->small);
-    visit(default_pair_->large);
-    for (const auto& [id, pair] : private_pairs_) {
-      visit(pair->small);
-      visit(pair->large);
-    }
-  }
   Block* SkipByExpandableRules(const Lane& lane, Block* candidate) const;
   Block* Split(Lane& lane, Block* block, std::uint64_t low_bytes) const;
   Block* PlaceAs(Lane& lane, Block* block, const PlaceEffect& effect, std::uint64_t request_bytes) const;
@@ -311,6 +301,7 @@ class Heap {
   void ForgetSegment(Block* whole);
   Segment* NewSegment(Lane& lane, std::uint64_t address, std::uint64_t size_bytes);
 
+  const Strategy& strategy_;
   Options options_;
   bool rounds_to_granules_ = false;  // no request is rounded to anything but 512 bytes
   std::unique_ptr<PoolPair> default_pair_;
@@ -335,7 +326,7 @@ inline bool MayServeBy(const Options& options, std::uint64_t rounded_bytes, std:
 
 // Whether growth may use the block.
 inline bool IsUsable(const Block* block) {
-  return block != nullptr && (block->state == BlockState::kFree || block->state == BlockState::kUnmapped);
+  return block != nullptr && (block->state == BlockUse::kFree || block->state == BlockUse::kUnmapped);
 }
 
 // Best fit looks at one candidate only: the first in order that is large enough.
@@ -383,7 +374,7 @@ inline Block* Heap::PlaceAs(Lane& lane, Block* block, const PlaceEffect& effect,
     InsertAlone(lane, rest);
   }
   lane.inactive_split.Add(effect.splits);
-  block->state = BlockState::kLive;
+  block->state = BlockUse::kLive;
   block->requested_bytes = request_bytes;
   return block;
 }
@@ -443,7 +434,7 @@ inline void Heap::TellNeighbours(const Block& block, bool is_free) {
 // a caller has kept is told by that.
 inline Block* Heap::ReleaseAs(Lane& lane, Block* block, const ReleaseEffect& effect) {
   lane.joins += static_cast<std::uint64_t>(effect.joins_next) + static_cast<std::uint64_t>(effect.joins_prev);
-  block->state = BlockState::kFree;
+  block->state = BlockUse::kFree;
   if (effect.joins_next) {
     Block* next = block->next;
     lane.free.Erase(next);
@@ -475,7 +466,7 @@ inline Block* Heap::ReleaseAs(Lane& lane, Block* block, const ReleaseEffect& eff
 
 // The neighbours know already.
 inline void Heap::InsertAlone(Lane& lane, Block* block) {
-  block->state = BlockState::kFree;
+  block->state = BlockUse::kFree;
   block->freed_at = lane.pool->clock;
   lane.free.Insert(block);
 }

@@ -20,25 +20,25 @@ absl::Status Wrong(const Block& block, absl::string_view what) {
                                           " bytes in the segment at ", block.segment->address, ": ", what));
 }
 
-bool IsFreeKind(BlockState state) { return state == BlockState::kFree || state == BlockState::kUnmapped; }
+bool IsFreeKind(BlockUse state) { return state == BlockUse::kFree || state == BlockUse::kUnmapped; }
 
 absl::Status CheckBlock(const Segment& segment, const Block& block, const Block* prev, std::uint64_t expected_address) {
   if (block.segment != &segment) return absl::InternalError("a block names another segment");
   if (block.address != expected_address) return Wrong(block, "does not follow its neighbour");
   if (block.prev != prev) return Wrong(block, "its prev is not its neighbour");
-  const bool prev_is_free = prev != nullptr && prev->state == BlockState::kFree;
-  const bool next_is_free = block.next != nullptr && block.next->state == BlockState::kFree;
+  const bool prev_is_free = prev != nullptr && prev->state == BlockUse::kFree;
+  const bool next_is_free = block.next != nullptr && block.next->state == BlockUse::kFree;
   if (block.prev_is_free != prev_is_free || block.next_is_free != next_is_free) {
     return Wrong(block, "is wrong about a neighbour");
   }
   if (block.size_bytes == 0) return Wrong(block, "is empty");
   if (prev != nullptr && prev->state == block.state && IsFreeKind(block.state)) return Wrong(block, "did not merge");
   const Lane& lane = *segment.lane;
-  if ((block.state == BlockState::kFree) != lane.free.Contains(&block)) return Wrong(block, "free set disagrees");
+  if ((block.state == BlockUse::kFree) != lane.free.Contains(&block)) return Wrong(block, "free set disagrees");
   const auto it = lane.unmapped.find(block.address);
   const bool in_unmapped = it != lane.unmapped.end() && it->second == &block;
-  if ((block.state == BlockState::kUnmapped) != in_unmapped) return Wrong(block, "unmapped set disagrees");
-  if (block.state == BlockState::kLive && block.requested_bytes > block.size_bytes) {
+  if ((block.state == BlockUse::kUnmapped) != in_unmapped) return Wrong(block, "unmapped set disagrees");
+  if (block.state == BlockUse::kLive && block.requested_bytes > block.size_bytes) {
     return Wrong(block, "is smaller than its request");
   }
   return absl::OkStatus();
@@ -75,10 +75,10 @@ absl::Status Heap::Validate() const {
       at = block->End();
       prev = block;
       LaneCounts& counts = lanes[segment->lane];
-      counts.unmapped += block->state == BlockState::kUnmapped;
-      counts.free += block->state == BlockState::kFree;
-      if (block->state != BlockState::kUnmapped) reserved += block->size_bytes;
-      if (block->state == BlockState::kFree && block->IsSplit() && !segment->is_expandable) {
+      counts.unmapped += block->state == BlockUse::kUnmapped;
+      counts.free += block->state == BlockUse::kFree;
+      if (block->state != BlockUse::kUnmapped) reserved += block->size_bytes;
+      if (block->state == BlockUse::kFree && block->IsSplit() && !segment->is_expandable) {
         ++counts.split.blocks;
         counts.split.bytes += static_cast<std::int64_t>(block->size_bytes);
       }

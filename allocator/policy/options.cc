@@ -13,6 +13,7 @@
 #include "allocator/base/nearest_word.h"
 #include "allocator/policy/conf_split.h"
 #include "allocator/policy/placement_plan.h"
+#include "allocator/policy/strategy.h"
 #include "allocator/policy/torch_keys.h"
 
 namespace ashlar::policy {
@@ -96,14 +97,12 @@ absl::Status ReadOrder(const Setting& setting, Options& options) {
 }
 
 absl::Status ReadPolicy(const Setting& setting, Options& options) {
-  if (setting.value == "ashlar") {
-    options.policy = Policy::kAshlar;
-  } else if (setting.value == "torch") {
-    options.policy = Policy::kTorch;
-  } else {
-    return BadValue(setting, "use ashlar or torch");
+  for (const Policy policy : {Policy::kTorch, Policy::kAshlar}) {
+    if (setting.value != StrategyOf(policy).traits().name) continue;
+    options.policy = policy;
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  return BadValue(setting, "use ashlar or torch");
 }
 
 // The file is read here, so that what is wrong with it is told at the start.
@@ -196,17 +195,6 @@ std::string Suggestion(absl::string_view wrong, Compat compat, Keys keys) {
   return question.empty() ? "" : absl::StrCat("; ", question);
 }
 
-// What keeps large blocks whole in PyTorch has no place here: free pages move to where a large request needs them. Nor
-// have the orders of PyTorch's versions, unless they are asked for: the lowest of equal blocks is taken.
-void UsePages(bool has_order, Options& options) {
-  options.expandable_segments = true;
-  if (!has_order) options.free_order = FreeOrder::kAddress;
-  if (options.max_split_size_bytes == kUnlimited) return;
-  options.max_split_size_bytes = kUnlimited;
-  options.notes.push_back(
-      "max_split_size_mb: policy:ashlar splits blocks of any size and moves whole free pages instead");
-}
-
 // What a setting that cannot be taken does: it is an error, or in a record it is left out and noted.
 class Reader {
  public:
@@ -287,9 +275,7 @@ class Reader {
 
   absl::Status Finish(const std::vector<Setting>& settings) {
     const auto is_order = [](const Setting& setting) { return setting.key == "free_order"; };
-    if (options_.policy == Policy::kAshlar) {
-      UsePages(std::any_of(settings.begin(), settings.end(), is_order), options_);
-    }
+    StrategyOf(options_.policy).Settle(std::any_of(settings.begin(), settings.end(), is_order), options_);
     if (options_.plan == nullptr || !options_.expandable_segments) return absl::OkStatus();
     options_.plan = nullptr;
     return Allow(

@@ -31,9 +31,6 @@ using ashlar::kUnlimited;
 using ashlar::Options;
 using ashlar::Policy;
 
-// Pages of Policy::kAshlar: the granularity of cuMemCreate on every card that has virtual memory management so far.
-inline constexpr std::uint64_t kAshlarPageBytes = 2 * kMiB;
-
 // Other settings for a run whose order is known: that order, unless they bring a policy with an order of its own.
 void KeepFreeOrder(const Options& of_run, Options& options);
 

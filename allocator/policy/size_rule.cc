@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "allocator/policy/strategy.h"
+
 namespace ashlar::policy {
 namespace {
 
@@ -53,21 +55,6 @@ bool IsServedFromDevice(std::uint64_t rounded_bytes, std::uint64_t free_bytes, s
                         const Options& options) {
   if (!options.expandable_segments) return free_bytes >= SegmentBytes(rounded_bytes, options);
   return LargestFromDevice(IsSmall(rounded_bytes), free_bytes, tail_bytes, options) >= rounded_bytes;
-}
-
-GrowthSize LeastGrowth(const GrowthNeed& need) {
-  return {RoundUp(need.wanted_bytes, need.page_bytes), need.page_bytes};
-}
-
-GrowthSize GrowthOf(const GrowthNeed& need, const Options& options) {
-  if (options.policy == Policy::kTorch) return LeastGrowth(need);
-  const std::uint64_t share = need.is_small ? kSmallPoolShare : 1;
-  const std::uint64_t by_size = std::max(need.wanted_bytes, need.reserved_bytes / kReservedShare / share);
-  const std::uint64_t most =
-      std::min({need.spare_bytes / kSpareShare / share, by_size, kLargestPageBytes, need.room_bytes});
-  if (most < 2 * need.page_bytes) return LeastGrowth(need);
-  const std::uint64_t page_bytes = need.page_bytes * std::bit_floor(most / need.page_bytes);
-  return {std::min(RoundUp(need.wanted_bytes, page_bytes), RoundDown(need.room_bytes, page_bytes)), page_bytes};
 }
 
 }  // namespace ashlar::policy

@@ -24,7 +24,7 @@ std::uint64_t Number(const fact::LimitSet& limit) { return limit.bytes.value_or(
 std::uint64_t Number(const fact::PoolEmptied&) { return 0; }
 std::uint64_t Number(const fact::GarbageCollected& collected) { return collected.target_bytes; }
 std::uint64_t Number(const fact::PoolUsers& users) { return users.count; }
-std::uint64_t Number(const fact::PoolTraits& traits) {
+std::uint64_t Number(const fact::PoolConfigured& traits) {
   return (traits.uses_on_oom ? kUsesOnOom : 0) + (traits.no_split ? kNoSplit : 0);
 }
 std::uint64_t Number(const fact::PoolBegun& begun) { return begun.is_capture ? kCapture : 0; }
@@ -52,7 +52,7 @@ void SetNumber(fact::LimitSet& limit, std::uint64_t number) {
 void SetNumber(fact::PoolEmptied&, std::uint64_t) {}
 void SetNumber(fact::GarbageCollected& collected, std::uint64_t number) { collected.target_bytes = number; }
 void SetNumber(fact::PoolUsers& users, std::uint64_t number) { users.count = number; }
-void SetNumber(fact::PoolTraits& traits, std::uint64_t number) {
+void SetNumber(fact::PoolConfigured& traits, std::uint64_t number) {
   traits.uses_on_oom = (number & kUsesOnOom) != 0;
   traits.no_split = (number & kNoSplit) != 0;
 }

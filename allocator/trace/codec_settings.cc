@@ -17,11 +17,11 @@ constexpr char kLargePagesAtStart[] = "large_pages_at_start";
 
 const char* SegmentsKey(StateAt when) { return when == StateAt::kStart ? "segments_at_start" : "segments_at_end"; }
 
-struct Flag {
+struct TraitFlag {
   const char* key;
   bool Traits::*trait;
 };
-constexpr Flag kTraits[] = {
+constexpr TraitFlag kTraits[] = {
     {"has_time", &Traits::has_time},
     {"has_stacks", &Traits::has_stacks},
     {"has_requested_bytes", &Traits::has_requested_bytes},
@@ -33,9 +33,9 @@ constexpr Flag kTraits[] = {
 };
 
 // Takes values out of a map, so that what is left is what nobody knows.
-class Values {
+class UnreadValues {
  public:
-  explicit Values(std::map<std::string, std::string> values) : values_(std::move(values)) {}
+  explicit UnreadValues(std::map<std::string, std::string> values) : values_(std::move(values)) {}
 
   std::optional<std::string> Text(const std::string& key) {
     const auto it = values_.find(key);
@@ -97,7 +97,7 @@ std::vector<LargePage> ReadPages(absl::string_view text, absl::FunctionRef<void(
   return out;
 }
 
-RecordedSettings ReadSettings(std::map<std::string, std::string> allocator_values, Values& values) {
+RecordedSettings ReadSettings(std::map<std::string, std::string> allocator_values, UnreadValues& values) {
   RecordedSettings out;
   out.conf = values.Text("conf").value_or("");
   out.max_split_size_bytes = values.Number("max_split_size_bytes");
@@ -107,7 +107,7 @@ RecordedSettings ReadSettings(std::map<std::string, std::string> allocator_value
   return out;
 }
 
-RecordingInfo ReadRecording(Values& values) {
+RecordingInfo ReadRecording(UnreadValues& values) {
   RecordingInfo out;
   out.compat = values.Text("compat").value_or("");
   out.free_order = values.Text("free_order").value_or("");
@@ -132,7 +132,7 @@ std::vector<LargePage> RecordedHead::LargePagesAtStart() const {
 }
 
 absl::Status RecordedHead::Apply(Snapshot& out) {
-  Values values(std::move(recording_values));
+  UnreadValues values(std::move(recording_values));
   recording_values.clear();
   for (const StateAt when : {StateAt::kStart, StateAt::kEnd}) {
     if (values.Flag(SegmentsKey(when))) recording_values[SegmentsKey(when)] = "1";
@@ -140,7 +140,7 @@ absl::Status RecordedHead::Apply(Snapshot& out) {
   const std::uint64_t devices = values.Number("devices").value_or(0);
   if (devices > kMostDevices) values.Reject("devices", absl::StrCat(devices));
   if (devices <= kMostDevices && devices > out.device_traces.size()) out.device_traces.resize(devices);
-  for (const Flag& flag : kTraits) out.traits.*flag.trait = values.Flag(flag.key);
+  for (const TraitFlag& flag : kTraits) out.traits.*flag.trait = values.Flag(flag.key);
   out.traits.generation = values.Text("generation").value_or("");
   if (values.Flag("is_recording")) {
     out.recording = ReadRecording(values);
@@ -177,7 +177,7 @@ void PutHead(const Snapshot& head, Encoder& encoder, bool was_incomplete) {
     encoder.AddSetting(SettingOf::kRecording, key, value);
   };
   put("devices", absl::StrCat(head.device_traces.size()));
-  for (const Flag& flag : kTraits) {
+  for (const TraitFlag& flag : kTraits) {
     const bool is_set = flag.trait == &Traits::has_settings ? head.settings.has_value() : head.traits.*flag.trait;
     if (is_set) put(flag.key, "1");
   }

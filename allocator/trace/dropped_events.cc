@@ -105,7 +105,7 @@ void DroppedEvents::Stand(const AnyFact& dropped) {
       pools_[users->pool].users = *users;
     }
   }
-  if (const auto* const traits = std::get_if<fact::PoolTraits>(&dropped)) pools_[traits->pool].traits = *traits;
+  if (const auto* const traits = std::get_if<fact::PoolConfigured>(&dropped)) pools_[traits->pool].traits = *traits;
   if (const auto* const begun = std::get_if<fact::PoolBegun>(&dropped)) begun_.push_back(*begun);
   if (const auto* const ended = std::get_if<fact::PoolEnded>(&dropped)) {
     std::erase_if(begun_, [&](const fact::PoolBegun& of) { return of.pool == ended->pool; });

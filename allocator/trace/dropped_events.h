@@ -79,7 +79,7 @@ class DroppedEvents {
   std::optional<fact::WaitsOwed> waits_;
   struct Pool {
     std::optional<fact::PoolUsers> users = {};
-    std::optional<fact::PoolTraits> traits = {};
+    std::optional<fact::PoolConfigured> traits = {};
   };
   std::map<PoolId, Pool> pools_;
   std::vector<fact::PoolBegun> begun_;                  // and not ended, in order

@@ -52,11 +52,11 @@ struct PoolUsers {
   std::uint64_t count = 0;
   bool operator==(const PoolUsers&) const = default;
 };
-struct PoolTraits {
+struct PoolConfigured {
   PoolId pool;
   bool uses_on_oom = false;
   bool no_split = false;
-  bool operator==(const PoolTraits&) const = default;
+  bool operator==(const PoolConfigured&) const = default;
 };
 // Requests are routed to the pool; where `is_capture`, a graph is being captured.
 struct PoolBegun {
@@ -135,7 +135,7 @@ struct PlacedByPlan {
 
 using AnyFact =
     std::variant<fact::CacheEmptied, fact::GrowthRefused, fact::LimitSet, fact::PoolEmptied, fact::GarbageCollected,
-                 fact::PoolUsers, fact::PoolTraits, fact::PoolBegun, fact::PoolEnded, fact::AddressesReserved,
+                 fact::PoolUsers, fact::PoolConfigured, fact::PoolBegun, fact::PoolEnded, fact::AddressesReserved,
                  fact::AskedFor, fact::SearchMissed, fact::GaveUp, fact::PagesMapped, fact::SettingsChanged,
                  fact::StreamWaited, fact::WaitsOwed, fact::PlannedSegmentAsked, fact::PlacedByPlan>;
 
@@ -148,7 +148,7 @@ bool IsAny(const AnyFact& fact) {
 // Whether it is a call of the program, or else something within a request.
 inline bool IsCall(const AnyFact& fact) {
   return IsAny<fact::CacheEmptied, fact::LimitSet, fact::PoolEmptied, fact::GarbageCollected, fact::PoolUsers,
-               fact::PoolTraits, fact::PoolBegun, fact::PoolEnded, fact::SettingsChanged, fact::WaitsOwed>(fact);
+               fact::PoolConfigured, fact::PoolBegun, fact::PoolEnded, fact::SettingsChanged, fact::WaitsOwed>(fact);
 }
 
 struct Fact {

@@ -19,14 +19,11 @@
 #include "allocator/trace/holders.h"
 #include "allocator/trace/note.h"
 #include "allocator/trace/stack_table.h"
+#include "ashlar/snapshot.h"
 
 namespace ashlar::trace {
 
-enum class BlockState : std::uint8_t {
-  kFree,
-  kLive,
-  kPending,  // freed by the program, still waiting for work on another stream
-};
+using ashlar::BlockState;
 
 struct SnapshotBlock {
   std::uint64_t address = 0;

@@ -37,9 +37,9 @@ struct Room {
   std::size_t left() const { return bytes - written; }
 };
 
-class Decoder {
+class StreamDecoder {
  public:
-  virtual ~Decoder() = default;
+  virtual ~StreamDecoder() = default;
   // Goes on from `in` to `out` as far as it comes; true: the end.
   virtual absl::StatusOr<bool> Step(Packed& in, Room& out) = 0;
 };
@@ -56,7 +56,7 @@ uInt Slice(std::size_t bytes) {
 bool IsGzip(absl::string_view bytes) { return absl::StartsWith(bytes, "\x1f\x8b"); }
 
 // Deflated data: the members of a gzip file, or one member of a zip file.
-class Inflater final : public Decoder {
+class Inflater final : public StreamDecoder {
  public:
   Inflater(absl::string_view name, int window_bits)
       : name_(name), is_open_(inflateInit2(&stream_, window_bits) == Z_OK) {}
@@ -137,7 +137,7 @@ struct Lzma {
   }
 };
 
-class XzDecoder final : public Decoder {
+class XzDecoder final : public StreamDecoder {
  public:
   ~XzDecoder() override {
     if (is_open_) lzma_->end(&stream_);
@@ -206,7 +206,7 @@ struct Zstd {
   }
 };
 
-class ZstdDecoder final : public Decoder {
+class ZstdDecoder final : public StreamDecoder {
  public:
   ~ZstdDecoder() override {
     if (stream_ != nullptr) zstd_->release(stream_);
@@ -235,7 +235,7 @@ absl::Status TooLarge(absl::string_view name, std::uint64_t limit, std::size_t a
                                                    " (at byte ", at, " of the packed file)"));
 }
 
-absl::Status Decode(absl::string_view name, Decoder& decoder, absl::string_view bytes, std::uint64_t limit,
+absl::Status Decode(absl::string_view name, StreamDecoder& decoder, absl::string_view bytes, std::uint64_t limit,
                     absl::FunctionRef<bool(absl::string_view part)> take) {
   std::string buffer(kPartBytes, '\0');
   Packed in{bytes};

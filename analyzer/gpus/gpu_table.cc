@@ -20,12 +20,12 @@ namespace {
 //   less what is allocated and what is reserved but unallocated: to 10 MiB.
 // Totals move by up to 1 % with the driver's release and with ECC.
 
-constexpr Fact Measured(std::uint64_t value, absl::string_view source) { return {value, Mark::kMeasured, source}; }
-constexpr Fact Published(std::uint64_t value, absl::string_view source) { return {value, Mark::kPublished, source}; }
-constexpr Fact Assumed(std::uint64_t value, absl::string_view source) { return {value, Mark::kAssumed, source}; }
-constexpr Fact MeasuredMib(std::uint64_t mib, absl::string_view source) { return Measured(mib * kMiB, source); }
+constexpr GpuFact Measured(std::uint64_t value, absl::string_view source) { return {value, Mark::kMeasured, source}; }
+constexpr GpuFact Published(std::uint64_t value, absl::string_view source) { return {value, Mark::kPublished, source}; }
+constexpr GpuFact Assumed(std::uint64_t value, absl::string_view source) { return {value, Mark::kAssumed, source}; }
+constexpr GpuFact MeasuredMib(std::uint64_t mib, absl::string_view source) { return Measured(mib * kMiB, source); }
 // As an out-of-memory message prints it, in GiB with two decimals.
-constexpr Fact Printed(double gib, absl::string_view source) {
+constexpr GpuFact Printed(double gib, absl::string_view source) {
   return MeasuredMib(static_cast<std::uint64_t>(gib * 1024), source);
 }
 
@@ -34,11 +34,11 @@ constexpr absl::string_view kQuery = "posted deviceQuery output";
 constexpr absl::string_view kProperties = "posted torch.cuda.get_device_properties output";
 constexpr absl::string_view kListed = "TechPowerUp's list of GPUs";
 constexpr std::uint64_t kMegahertz = 1000;  // in kHz
-constexpr Fact Of(const Fact& fact, absl::string_view whose) { return Assumed(fact.value, whose); }
+constexpr GpuFact Of(const GpuFact& fact, absl::string_view whose) { return Assumed(fact.value, whose); }
 
 // A card but for its memory.
 struct Chip {
-  Fact sm_count, l2_bytes, clock_khz, memory_clock_khz, memory_bus_bits;
+  GpuFact sm_count, l2_bytes, clock_khz, memory_clock_khz, memory_bus_bits;
 };
 
 constexpr Chip Queried(std::uint64_t sms, std::uint64_t l2_bytes, std::uint64_t mhz, std::uint64_t memory_mhz,
@@ -119,8 +119,8 @@ constexpr Chip kB300 = {Measured(148, kProperties), Of(kB200.l2_bytes, "that of 
                         Of(kB200.memory_bus_bits, "that of B200")};
 
 constexpr Gpu Card(absl::string_view name, absl::string_view driver_name, absl::string_view library_gpu, int major,
-                   int minor, const Chip& chip, Fact total_bytes, std::optional<Fact> lazy_context_bytes,
-                   std::optional<Fact> eager_context_bytes = {}) {
+                   int minor, const Chip& chip, GpuFact total_bytes, std::optional<GpuFact> lazy_context_bytes,
+                   std::optional<GpuFact> eager_context_bytes = {}) {
   return {name,
           driver_name,
           library_gpu,
@@ -251,7 +251,7 @@ std::string NamesOf(const std::vector<const Gpu*>& gpus) {
   return out;
 }
 
-const std::optional<Fact>& OwnContext(const Gpu& gpu, ModuleLoading loading) {
+const std::optional<GpuFact>& OwnContext(const Gpu& gpu, ModuleLoading loading) {
   return loading == ModuleLoading::kLazy ? gpu.lazy_context_bytes : gpu.eager_context_bytes;
 }
 
@@ -308,7 +308,7 @@ absl::StatusOr<Gpu> GpuNamed(absl::string_view name) {
                                                  "; or leave it out and give --capacity"));
 }
 
-Limits LimitsOf(const Gpu& gpu) {
+GpuLimits LimitsOf(const Gpu& gpu) {
   const CapabilityLimits* limits = std::find_if(
       std::begin(kCapabilities), std::end(kCapabilities),
       [&](const CapabilityLimits& row) { return row.major == gpu.compute_major && row.minor == gpu.compute_minor; });
@@ -317,13 +317,13 @@ Limits LimitsOf(const Gpu& gpu) {
           Published(limits->threads, kGuide)};
 }
 
-Fact ContextOf(const Gpu& gpu, ModuleLoading loading) {
-  const std::optional<Fact>& own = OwnContext(gpu, loading);
+GpuFact ContextOf(const Gpu& gpu, ModuleLoading loading) {
+  const std::optional<GpuFact>& own = OwnContext(gpu, loading);
   return own.has_value() ? *own : UnknownContext(loading);
 }
 
 // With the sentence that says whose it is: made once, as facts are views.
-Fact UnknownContext(ModuleLoading loading) {
+GpuFact UnknownContext(ModuleLoading loading) {
   static const auto sentence = [](ModuleLoading of) {
     const Gpu& reference = ReferenceGpu(of);
     return absl::StrCat("that of ", reference.name, ", ", OwnContext(reference, of)->source, "; or give --context");
@@ -343,8 +343,8 @@ std::pair<std::uint64_t, std::uint64_t> KnownContexts(ModuleLoading loading) {
   return out;
 }
 
-std::vector<std::pair<absl::string_view, Fact>> FactsOf(const Gpu& gpu) {
-  const Limits limits = LimitsOf(gpu);
+std::vector<std::pair<absl::string_view, GpuFact>> FactsOf(const Gpu& gpu) {
+  const GpuLimits limits = LimitsOf(gpu);
   constexpr absl::string_view kCapability = "NVIDIA's list of CUDA GPUs";
   return {{"total_bytes", gpu.total_bytes},
           {"context_bytes", ContextOf(gpu, ModuleLoading::kLazy)},

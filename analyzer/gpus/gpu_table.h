@@ -30,7 +30,7 @@ enum class Mark : std::uint8_t {
 
 absl::string_view MarkName(Mark mark);  // "measured", "published", "assumed"
 
-struct Fact {
+struct GpuFact {
   std::uint64_t value = 0;
   Mark mark = Mark::kAssumed;
   absl::string_view source = {};
@@ -56,23 +56,23 @@ struct Gpu {
   absl::string_view library_gpu;  // whose library buffers: a name of kernels::GpuNamed
   int compute_major = 0;
   int compute_minor = 0;
-  Fact total_bytes;  // as cudaMemGetInfo gives it
-  Fact sm_count;
-  Fact l2_bytes;
-  Fact clock_khz;
-  Fact memory_clock_khz;
-  Fact memory_bus_bits;
-  std::optional<Fact> eager_context_bytes = {};
-  std::optional<Fact> lazy_context_bytes = {};
+  GpuFact total_bytes;  // as cudaMemGetInfo gives it
+  GpuFact sm_count;
+  GpuFact l2_bytes;
+  GpuFact clock_khz;
+  GpuFact memory_clock_khz;
+  GpuFact memory_bus_bits;
+  std::optional<GpuFact> eager_context_bytes = {};
+  std::optional<GpuFact> lazy_context_bytes = {};
 
   constexpr Capability capability() const { return {compute_major, compute_minor}; }
 };
 
 // What follows from the compute capability.
-struct Limits {
-  Fact shared_per_block_optin;  // bytes a block may have after cudaFuncSetAttribute
-  Fact shared_per_sm;           // bytes
-  Fact threads_per_sm;
+struct GpuLimits {
+  GpuFact shared_per_block_optin;  // bytes a block may have after cudaFuncSetAttribute
+  GpuFact shared_per_sm;           // bytes
+  GpuFact threads_per_sm;
 };
 
 // Least memory first.
@@ -85,20 +85,20 @@ absl::StatusOr<Gpu> GpuNamed(absl::string_view name);
 // "A10, A100-40GB, ...": in the table's order.
 std::string GpuNames();
 
-Limits LimitsOf(const Gpu& gpu);
+GpuLimits LimitsOf(const Gpu& gpu);
 
 // The card's own, else UnknownContext.
-Fact ContextOf(const Gpu& gpu, ModuleLoading loading);
+GpuFact ContextOf(const Gpu& gpu, ModuleLoading loading);
 // The card that stands for one that is not named, and nothing but its memory known. That of hollow/process/settings.h.
 inline constexpr absl::string_view kUsualCard = "A100-80GB";
 // The context that stands for those that the table does not have: the V100's where all kernels are loaded, else the
 // A100's. Marked as assumed.
-Fact UnknownContext(ModuleLoading loading);
+GpuFact UnknownContext(ModuleLoading loading);
 // The least and the most bytes of the contexts that the table has.
 std::pair<std::uint64_t, std::uint64_t> KnownContexts(ModuleLoading loading);
 
 // Every value of a card under its key of the file that a hollow device reads: what documents and reports print.
-std::vector<std::pair<absl::string_view, Fact>> FactsOf(const Gpu& gpu);
+std::vector<std::pair<absl::string_view, GpuFact>> FactsOf(const Gpu& gpu);
 
 }  // namespace ashlar::gpus
 

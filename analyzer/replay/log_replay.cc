@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/inspect.h"
+#include "allocator/policy/strategy.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/replay/decisions.h"
 #include "analyzer/replay/recorded_device.h"
@@ -60,7 +61,7 @@ class LogReplayer {
         other_capacity_bytes_(hints.other_capacity_bytes),
         peaks_from_(hints.peaks_from),
         reservations_(FindReservations(trace, program, options, hints.device_total_bytes)),
-        device_(options.policy == policy::Policy::kAshlar ? hints.device_total_bytes : std::nullopt,
+        device_(policy::StrategyOf(options.policy).traits().pages_follow_room ? hints.device_total_bytes : std::nullopt,
                 hints.other_capacity_bytes),
         allocator_(&device_, WithReserve(options, reservations_)),
         sink_(program.start, device_, hints.keeps_timeline) {
@@ -165,7 +166,7 @@ class LogReplayer {
   }
   void Call(const trace::fact::WaitsOwed& owed) { core::Reconstruction(allocator_).RestoreOwed(owed); }
   void Call(const trace::fact::PoolUsers& users) { SetUsers(users.pool, users.count); }
-  void Call(const trace::fact::PoolTraits& traits) {
+  void Call(const trace::fact::PoolConfigured& traits) {
     allocator_.ConfigurePool(traits.pool, traits.uses_on_oom, traits.no_split);
   }
   void Call(const trace::fact::PoolBegun& begun) {

@@ -20,6 +20,7 @@
 #include "allocator/device/driver_addresses.h"
 #include "allocator/policy/conf_split.h"
 #include "allocator/policy/size_rule.h"
+#include "allocator/policy/strategy.h"
 
 namespace ashlar::replay {
 namespace {
@@ -148,8 +149,7 @@ timeline::BlockSizeRule SizeRuleOf(const policy::Options& options) {
   rule.max_tail_bytes = policy::kSmallMaxBytes;
   rule.max_split_size_bytes = options.max_split_size_bytes;
   rule.expandable_option = options.expandable_segments;
-  // Pages of policy:ashlar do not tell the pool.
-  rule.large_page_bytes = options.policy == policy::Policy::kAshlar ? 0 : options.large_segment_bytes;
+  rule.large_page_bytes = policy::StrategyOf(options.policy).traits().pages_tell_pool ? options.large_segment_bytes : 0;
   return rule;
 }
 
@@ -160,7 +160,7 @@ using timeline::EventIndex;
 constexpr std::size_t kMostSegments = 1000;
 
 // The segments at a time, in the range that any of them has been in.
-class Places {
+class SegmentPlaces {
  public:
   void Add(std::uint64_t address, std::uint64_t size_bytes) {
     live_[address] = address + size_bytes;
@@ -236,7 +236,7 @@ std::vector<const timeline::SegmentSpan*> InOrder(absl::Span<const timeline::Seg
 device::AddressOrder RecordedAddressOrder(absl::Span<const timeline::SegmentSpan> segments) {
   using End = std::pair<EventIndex, std::uint64_t>;
   std::priority_queue<End, std::vector<End>, std::greater<>> ends;
-  Places places;
+  SegmentPlaces places;
   DriverPlaces driver_places;
   std::size_t told = 0;
   std::size_t ascending = 0;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/policy/strategy.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/snapshot_program.h"
 #include "analyzer/timeline/observed.h"
@@ -22,7 +23,7 @@ std::vector<policy::FreeOrder> OrdersToTry(const trace::Snapshot& snapshot, cons
   using policy::FreeOrder;
   const policy::Compat compat = options.compat;
   if (overrides.free_order.has_value()) return {*overrides.free_order};
-  if (options.policy == policy::Policy::kAshlar) return {options.free_order};
+  if (policy::StrategyOf(options.policy).traits().has_own_order) return {options.free_order};
   if (IsRecordedCompat(snapshot, compat)) return {options.free_order};
   if (overrides.compat.has_value()) return {policy::RulesOf(compat).free_order};
   if (!policy::IsLate(compat)) return {FreeOrder::kAddress};
@@ -179,8 +180,8 @@ absl::StatusOr<RecordedReplay> ReplayAsRecorded(const timeline::DeviceTrace& tra
     --made->program.maybe_releases;
     ++made->program.user_releases;
   }
-  const bool is_asked =
-      overrides.compat.has_value() || overrides.free_order.has_value() || options->policy == policy::Policy::kAshlar;
+  const bool is_asked = overrides.compat.has_value() || overrides.free_order.has_value() ||
+                        policy::StrategyOf(options->policy).traits().has_own_order;
   if (!is_asked && !snapshot.recording.has_value() && best_order != policy::RulesOf(compat).free_order) {
     options->compat = CompatOfOrder(best_order);
   }

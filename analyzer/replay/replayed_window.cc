@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/core/inspect.h"
-#include "allocator/policy/size_rule.h"
+#include "allocator/policy/strategy.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/replay/recorded_device.h"
 #include "analyzer/timeline/observed.h"
@@ -26,11 +26,11 @@ std::vector<KnownBlock> BlocksOf(const StateSegment& segment) {
   std::vector<KnownBlock> out;
   std::uint64_t at = segment.address;
   const auto add_gap = [&out, &at](std::uint64_t end) {
-    if (end > at) out.push_back({end - at, 0, policy::BlockState::kFree});
+    if (end > at) out.push_back({end - at, 0, policy::BlockUse::kFree});
   };
   for (const timeline::StateBlock& block : segment.blocks) {
     add_gap(block.address);
-    out.push_back({block.size_bytes, block.requested_bytes.value_or(block.size_bytes), policy::BlockState::kLive});
+    out.push_back({block.size_bytes, block.requested_bytes.value_or(block.size_bytes), policy::BlockUse::kLive});
     at = block.End();
   }
   add_gap(segment.End());
@@ -82,7 +82,7 @@ class Restorer {
     std::vector<KnownBlock> blocks;
     std::uint64_t at = reservation.begin;
     const auto add_unmapped = [&blocks, &at](std::uint64_t end) {
-      if (end > at) blocks.push_back({end - at, 0, policy::BlockState::kUnmapped});
+      if (end > at) blocks.push_back({end - at, 0, policy::BlockUse::kUnmapped});
     };
     const LaneId& lane = reservation.lane;
     const std::uint64_t page_bytes = policy::PageBytes(lane.is_small_pool, allocator_.options());
@@ -135,8 +135,8 @@ class Restorer {
  private:
   void Keep(const std::vector<policy::Block*>& blocks) {
     for (policy::Block* block : blocks) {
-      if (block->state == policy::BlockState::kLive) live_[block->address] = block;
-      if (block->state == policy::BlockState::kFree && !block->IsSplit()) SetAge(*block);
+      if (block->state == policy::BlockUse::kLive) live_[block->address] = block;
+      if (block->state == policy::BlockUse::kFree && !block->IsSplit()) SetAge(*block);
     }
   }
 

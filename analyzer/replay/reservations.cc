@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "allocator/policy/size_rule.h"
+#include "allocator/policy/strategy.h"
 #include "analyzer/timeline/rewind.h"
 
 namespace ashlar::replay {

@@ -27,11 +27,11 @@ bool IsPassive(Action action) {
          action == Action::kUnknown;
 }
 
-class ProgramMaker {
+class SnapshotProgramMaker {
  public:
   // `facts`: what our own recordings say besides, where this is one; else nullptr.
-  ProgramMaker(const std::vector<Event>& events, const timeline::Timeline& observed,
-               const std::vector<trace::Fact>* facts)
+  SnapshotProgramMaker(const std::vector<Event>& events, const timeline::Timeline& observed,
+                       const std::vector<trace::Fact>* facts)
       : events_(events), observed_(observed), has_facts_(facts != nullptr) {
     if (facts != nullptr) {
       is_fact_before_.assign(events.size() + 1, false);
@@ -344,7 +344,8 @@ absl::StatusOr<ObservedProgram> ObserveProgram(const timeline::DeviceTrace& trac
                                                const timeline::BlockSizeRule& rule) {
   absl::StatusOr<timeline::ObservedTrace> observed = timeline::ObserveTrace(trace, rule);
   if (!observed.ok()) return observed.status();
-  ProgramMaker maker(trace.events, observed->timeline, trace.recording != nullptr ? &trace.recording->facts : nullptr);
+  SnapshotProgramMaker maker(trace.events, observed->timeline,
+                             trace.recording != nullptr ? &trace.recording->facts : nullptr);
   SnapshotProgram program = maker.Make(FirstState(trace, std::move(observed->start)));
   return ObservedProgram{std::move(program), std::move(observed->timeline)};
 }

@@ -269,7 +269,7 @@ class WarmReplayer {
     const auto it = waiting_.find(Handle(program_.requests.requests[completion].stream));
     if (it == waiting_.end()) return false;
     const auto& [block, address] = it->second;
-    if (block->state != policy::BlockState::kPending || block->address != address) return false;
+    if (block->state != policy::BlockUse::kPending || block->address != address) return false;
     const policy::Lane& lane = *block->segment->lane;
     const std::uint64_t rounded_bytes = policy::RoundedBytes(request.bytes, options());
     if (lane.stream != request.stream || lane.pool->id != request.pool ||
@@ -278,7 +278,7 @@ class WarmReplayer {
     }
     std::uint64_t merged_bytes = block->size_bytes;
     for (const core::Block* neighbour : {block->prev, block->next}) {
-      if (neighbour != nullptr && neighbour->state == policy::BlockState::kFree) merged_bytes += neighbour->size_bytes;
+      if (neighbour != nullptr && neighbour->state == policy::BlockUse::kFree) merged_bytes += neighbour->size_bytes;
     }
     return heap().MayServe(rounded_bytes, merged_bytes);
   }

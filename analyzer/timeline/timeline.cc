@@ -24,7 +24,7 @@ StateBlock BlockAfter(const BlockSpan& span, EventIndex event) {
 }
 
 StateSegment SegmentAfter(const SegmentSpan& span, EventIndex event) {
-  const Extent& extent = span.ExtentAfter(event);
+  const SegmentExtent& extent = span.ExtentAfter(event);
   return {.address = extent.address,
           .size_bytes = extent.size_bytes,
           .stream = span.stream,
@@ -42,10 +42,10 @@ void SortByAddress(std::vector<Range>& ranges) {
 
 }  // namespace
 
-const Extent& SegmentSpan::ExtentAfter(EventIndex event) const {
+const SegmentExtent& SegmentSpan::ExtentAfter(EventIndex event) const {
   ASHLAR_CHECK(ExistsAfter(event));
   const auto next = std::upper_bound(extents.begin(), extents.end(), event,
-                                     [](EventIndex e, const Extent& extent) { return e < extent.event; });
+                                     [](EventIndex e, const SegmentExtent& extent) { return e < extent.event; });
   return *std::prev(next);
 }
 
@@ -129,8 +129,8 @@ class Validator {
     }
     for (std::size_t i = 0; i < timeline_.segments().size(); ++i) {
       const SegmentSpan& segment = timeline_.segments()[i];
-      for (const Extent& extent : segment.extents) changes_.push_back({extent.event, Kind::kEndExtent, i});
-      for (const Extent& extent : segment.extents) changes_.push_back({extent.event, Kind::kBeginExtent, i});
+      for (const SegmentExtent& extent : segment.extents) changes_.push_back({extent.event, Kind::kEndExtent, i});
+      for (const SegmentExtent& extent : segment.extents) changes_.push_back({extent.event, Kind::kBeginExtent, i});
       changes_.push_back({segment.end_event, Kind::kEndSegment, i});
     }
     std::sort(changes_.begin(), changes_.end());
@@ -222,7 +222,7 @@ class Validator {
   }
 
   void BeginExtent(std::size_t index, EventIndex event) {
-    const Extent& extent = timeline_.segments()[index].ExtentAfter(event);
+    const SegmentExtent& extent = timeline_.segments()[index].ExtentAfter(event);
     const auto next = segments_.lower_bound(extent.address);
     const bool hits_above = next != segments_.end() && next->first < extent.End();
     const bool hits_below = next != segments_.begin() && std::prev(next)->second > extent.address;
@@ -239,7 +239,7 @@ class Validator {
 
   // Blocks of a range that a segment gave up must lie in what took its place.
   void CheckLost(EventIndex event) {
-    for (const Extent& extent : lost_) {
+    for (const SegmentExtent& extent : lost_) {
       for (auto it = blocks_.lower_bound(extent.address); it != blocks_.end() && it->first < extent.End(); ++it) {
         if (!IsWithinSegment(it->first, it->second)) Wrong(event, "a segment went away under a block");
       }
@@ -271,8 +271,8 @@ class Validator {
   std::vector<Change> changes_;  // by event
   std::size_t next_change_ = 0;
   std::map<std::uint64_t, std::uint64_t> blocks_, segments_;  // begin -> end
-  std::map<std::size_t, Extent> extents_;                     // in force, by segment
-  std::vector<Extent> lost_;                                  // no longer in force since this event
+  std::map<std::size_t, SegmentExtent> extents_;              // in force, by segment
+  std::vector<SegmentExtent> lost_;                           // no longer in force since this event
   Totals sum_;
 };
 

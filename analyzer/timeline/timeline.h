@@ -97,7 +97,7 @@ struct BlockSpan {
 };
 
 // The range of a segment from one event on.
-struct Extent {
+struct SegmentExtent {
   EventIndex event = kBeforeWindow;
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
@@ -108,7 +108,7 @@ struct Extent {
 // An ordinary segment has one extent. An expandable one is a contiguous mapped range: it grows and shrinks, a map
 // that closes a hole ends the upper of the two ranges it joins, an unmap that punches a hole begins a new upper one.
 struct SegmentSpan {
-  std::vector<Extent> extents = {};  // never empty, in event order
+  std::vector<SegmentExtent> extents = {};  // never empty, in event order
   Stream stream{};
   PoolId pool = {};
   bool is_small_pool = false;
@@ -119,7 +119,7 @@ struct SegmentSpan {
   EventIndex BeginEvent() const { return extents.front().event; }
   bool ExistsAfter(EventIndex event) const { return BeginEvent() <= event && event < end_event; }
   // The extent in force after `event`; the span must exist then.
-  const Extent& ExtentAfter(EventIndex event) const;
+  const SegmentExtent& ExtentAfter(EventIndex event) const;
 };
 
 // The greatest value of a sum, and the first event after which it holds (kBeforeWindow: the start state).

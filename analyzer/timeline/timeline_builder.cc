@@ -198,7 +198,7 @@ void TimelineBuilder::RecordSegmentChange(const trace::Event& event, std::option
 // Notes the range if it is new or not what it was.
 void TimelineBuilder::RecordExtent(const SegmentRange& range) {
   if (range.id == columns_.segments.size()) columns_.segments.push_back(SpanOver(range));
-  std::vector<Extent>& extents = columns_.segments[range.id].extents;
+  std::vector<SegmentExtent>& extents = columns_.segments[range.id].extents;
   if (!extents.empty() && extents.back().address == range.address && extents.back().size_bytes == range.size_bytes) {
     return;
   }

@@ -24,7 +24,7 @@ namespace ashlar::tuner {
 namespace {
 
 using analyses::EventRange;
-using whatif::Setting;
+using whatif::SettingPoint;
 
 constexpr std::uint64_t kNoCapacity = std::uint64_t{1} << 62;
 
@@ -188,14 +188,14 @@ class Looker {
     const whatif::SettingsSpace space(
         sizes_, {.compats = {in_force_.compat}, .has_memory_limit = steps_.recording->limit_bytes.has_value()});
     std::vector<Tried> out;
-    std::vector<std::pair<Setting, Figures>> ranked;
+    std::vector<std::pair<SettingPoint, Figures>> ranked;
     for (;;) {
-      std::vector<Setting> best;
+      std::vector<SettingPoint> best;
       for (const auto& [setting, figures] : ranked) best.push_back(setting);
-      const std::vector<Setting> round = whatif::NextRound(space, best, options_.most_replays);
+      const std::vector<SettingPoint> round = whatif::NextRound(space, best, options_.most_replays);
       if (round.empty()) return out;
       std::vector<std::string> confs;
-      for (const Setting& setting : round) {
+      for (const SettingPoint& setting : round) {
         confs.push_back(whatif::JoinConfs(whatif::ConfOf(setting), Carried()));
       }
       std::vector<Tried> tried;
@@ -240,7 +240,7 @@ std::string BestWas(const Look& look) {
   return absl::StrFormat("the best was %s by %.1f %%", Named(look.live->conf), 100 * gain);
 }
 
-Look Without(Finding finding, std::string reason) {
+Look Without(LookFinding finding, std::string reason) {
   Look out;
   out.finding = finding;
   out.reason = std::move(reason);
@@ -255,7 +255,7 @@ absl::StatusOr<Look> LookAtSteps(const trace::Snapshot& steps, std::uint64_t cou
   if (!recorded.ok()) return recorded.status();
   const replay::Fidelity& fidelity = recorded->warm.fidelity;
   if (!fidelity.IsExact()) {
-    return Without(Finding::kNotExact,
+    return Without(LookFinding::kNotExact,
                    absl::StrCat("nothing is tried: the last ", count, " steps do not replay as recorded (",
                                 FormatCount(fidelity.matched), " of ", FormatCount(fidelity.total), " addresses)"));
   }
@@ -273,7 +273,7 @@ absl::StatusOr<Look> LookAtSteps(const trace::Snapshot& steps, std::uint64_t cou
   const absl::StatusOr<Figures> again = looker.Live(looker.in_force());
   if (!again.ok()) return again.status();
   if (*again != out.now) {
-    return Without(Finding::kNotExact,
+    return Without(LookFinding::kNotExact,
                    absl::StrCat("nothing is tried: what the device answered in the last ", count,
                                 " steps does not follow from its size (", InsteadOf(*again, out.now), ")"));
   }
@@ -291,14 +291,14 @@ absl::StatusOr<Look> LookAtSteps(const trace::Snapshot& steps, std::uint64_t cou
   const bool is_start = out.start.has_value() && Gains(out.start->figures, out.start_now, options.least_gain);
   const std::string in_steps = absl::StrCat(" in ", count, " steps");
   if (out.live.has_value() && Gains(out.live->figures, out.now, options.least_gain)) {
-    out.finding = Finding::kLive;
+    out.finding = LookFinding::kLive;
     out.reason = absl::StrCat(Named(out.live->conf), ": ", InsteadOf(out.live->figures, out.now), in_steps);
   } else if (is_start) {
-    out.finding = Finding::kStart;
+    out.finding = LookFinding::kStart;
     out.reason = absl::StrCat("start with ", Named(out.start->conf), ": ", InsteadOf(out.start->figures, out.start_now),
                               in_steps, " from an empty allocator; of what can be switched to ", BestWas(out));
   } else {
-    out.finding = Finding::kNothing;
+    out.finding = LookFinding::kNothing;
     out.reason = absl::StrFormat("nothing gains %.0f %%%s: %s", 100 * options.least_gain, in_steps, BestWas(out));
   }
   return out;
@@ -342,9 +342,9 @@ absl::StatusOr<Look> LookAt(absl::string_view recording, const LookOptions& opti
   const auto changed = static_cast<timeline::EventIndex>(LastChange(*snapshot->recording));
   std::erase_if(steps, [changed](const EventRange& step) { return step.begin < changed; });
   if (steps.size() < options.least_steps) {
-    return Without(Finding::kNoSteps, absl::StrCat("nothing is tried: ", steps.size(),
-                                                   steps.size() == 1 ? " whole step is" : " whole steps are", " seen",
-                                                   changed > 0 ? " since the settings changed" : ""));
+    return Without(LookFinding::kNoSteps, absl::StrCat("nothing is tried: ", steps.size(),
+                                                       steps.size() == 1 ? " whole step is" : " whole steps are",
+                                                       " seen", changed > 0 ? " since the settings changed" : ""));
   }
   const auto at = [](timeline::EventIndex event) {
     return timeline::WindowEnd{timeline::WindowEnd::Kind::kEvent, static_cast<double>(event)};

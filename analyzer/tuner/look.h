@@ -44,7 +44,7 @@ struct Tried {
   Figures figures;
 };
 
-enum class Finding : std::uint8_t {
+enum class LookFinding : std::uint8_t {
   kNoSteps,   // too few whole steps since the settings last changed
   kNotExact,  // the replay is not what was recorded, so that it proves nothing
   kNothing,   // nothing gains enough
@@ -53,7 +53,7 @@ enum class Finding : std::uint8_t {
 };
 
 struct Look {
-  Finding finding = Finding::kNoSteps;
+  LookFinding finding = LookFinding::kNoSteps;
   std::uint64_t steps = 0;          // whole ones that were replayed
   std::string conf;                 // in force in them
   Figures now;                      // as recorded, from the moment on when the least was reserved

@@ -17,7 +17,7 @@ namespace ashlar {
 namespace {
 
 using tuner::Figures;
-using tuner::Finding;
+using tuner::LookFinding;
 using Kind = TunerDecision::Kind;
 
 constexpr std::size_t kMostStepEnds = 1000;
@@ -97,7 +97,7 @@ struct Tuner::Impl {
   }
 
   TunerDecision DecideBy(const tuner::Look& look) {
-    if (look.finding == Finding::kLive) {
+    if (look.finding == LookFinding::kLive) {
       const tuner::Tried& best = *look.live;
       if (!options.may_switch) {
         return Decided(Kind::kAdvised, best.conf, look.now, best.figures, look.steps,
@@ -110,7 +110,7 @@ struct Tuner::Impl {
       return Decided(Kind::kSwitched, best.conf, look.now, best.figures, look.steps,
                      absl::StrCat("switched to ", look.reason));
     }
-    if (look.finding == Finding::kStart) {
+    if (look.finding == LookFinding::kStart) {
       return Decided(Kind::kAdvised, look.start->conf, look.start_now, look.start->figures, look.steps,
                      absl::StrCat("advised ", look.reason));
     }

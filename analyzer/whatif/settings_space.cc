@@ -55,7 +55,7 @@ auto Decisions(const policy::Options& o) {
 
 }  // namespace
 
-std::string ConfOf(const Setting& setting) {
+std::string ConfOf(const SettingPoint& setting) {
   std::string out;
   const auto add = [&out](absl::string_view key, const std::string& value) {
     absl::StrAppend(&out, out.empty() ? "" : ",", key, ":", value);
@@ -75,9 +75,9 @@ std::string ConfOf(const Setting& setting) {
 
 std::size_t KeyCount(const std::string& conf) { return SettingsIn(conf).size(); }
 
-std::optional<Setting> SettingOf(const policy::Options& options) {
+std::optional<SettingPoint> SettingOf(const policy::Options& options) {
   if (!IsPlain(options)) return std::nullopt;
-  Setting out;
+  SettingPoint out;
   out.expandable = options.expandable_segments;
   out.divisions = options.roundup_power2_divisions.front();
   if (options.max_split_size_bytes != policy::kUnlimited) out.split_mb = options.max_split_size_bytes / kMiB;
@@ -122,7 +122,7 @@ constexpr std::size_t kCoarseSplits = 8;
 
 std::uint64_t DefaultLargeMb() { return policy::kDefaultLargeSegmentBytes / kMiB; }
 
-bool AllKnow(const std::vector<policy::Compat>& compats, const Setting& setting) {
+bool AllKnow(const std::vector<policy::Compat>& compats, const SettingPoint& setting) {
   const std::string conf = ConfOf(setting);
   return std::all_of(compats.begin(), compats.end(),
                      [&](policy::Compat compat) { return policy::ParseConf(conf, compat).ok(); });
@@ -174,15 +174,15 @@ SettingsSpace::SettingsSpace(const std::vector<RequestSize>& sizes, const SpaceL
   expandable_ = {false};
   if (AllKnow(compats, {.expandable = true})) expandable_.push_back(true);
   divisions_ = Known(compats, std::begin(kDivisions), std::end(kDivisions),
-                     [](std::uint64_t value) { return Setting{.divisions = value}; });
+                     [](std::uint64_t value) { return SettingPoint{.divisions = value}; });
   large_segments_ = Known(compats, std::begin(kLargeSegmentsMb), std::end(kLargeSegmentsMb),
-                          [](std::uint64_t value) { return Setting{.large_segment_mb = value}; });
+                          [](std::uint64_t value) { return SettingPoint{.large_segment_mb = value}; });
   non_split_roundings_ = Known(compats, std::begin(kNonSplitRoundingsMb), std::end(kNonSplitRoundingsMb),
-                               [](std::uint64_t value) { return Setting{.non_split_rounding_mb = value}; });
+                               [](std::uint64_t value) { return SettingPoint{.non_split_rounding_mb = value}; });
   thresholds_ = {0};
   if (limits.has_memory_limit) {
     thresholds_ = Known(compats, std::begin(kThresholdPercents), std::end(kThresholdPercents),
-                        [](std::uint64_t value) { return Setting{.threshold_percent = value}; });
+                        [](std::uint64_t value) { return SettingPoint{.threshold_percent = value}; });
   }
   for (const std::uint64_t divisions : divisions_) {
     for (const std::uint64_t large : large_segments_) {
@@ -198,7 +198,7 @@ const std::vector<std::uint64_t>& SettingsSpace::Splits(std::uint64_t divisions,
   return splits_.at({divisions, large_segment_mb});
 }
 
-bool SettingsSpace::Contains(const Setting& setting) const {
+bool SettingsSpace::Contains(const SettingPoint& setting) const {
   const auto has = [](const std::vector<std::uint64_t>& values, std::uint64_t value) {
     return std::find(values.begin(), values.end(), value) != values.end();
   };
@@ -212,18 +212,18 @@ bool SettingsSpace::Contains(const Setting& setting) const {
   return has(Splits(setting.divisions, setting.large_segment_mb), setting.split_mb);
 }
 
-std::vector<Setting> SettingsSpace::All() const {
-  std::vector<Setting> out;
+std::vector<SettingPoint> SettingsSpace::All() const {
+  std::vector<SettingPoint> out;
   for (const bool expandable : expandable_) {
     for (const std::uint64_t large : large_segments_) {
       for (const std::uint64_t divisions : divisions_) {
         for (const std::uint64_t threshold : thresholds_) {
-          const Setting base{expandable, 0, 0, large, divisions, threshold};
+          const SettingPoint base{expandable, 0, 0, large, divisions, threshold};
           out.push_back(base);
           if (expandable) continue;
           for (const std::uint64_t split : Splits(divisions, large)) {
             for (const std::uint64_t rounding : non_split_roundings_) {
-              const Setting limited{false, split, rounding, large, divisions, threshold};
+              const SettingPoint limited{false, split, rounding, large, divisions, threshold};
               if (Contains(limited)) out.push_back(limited);
             }
           }
@@ -234,9 +234,9 @@ std::vector<Setting> SettingsSpace::All() const {
   return out;
 }
 
-std::vector<Setting> SettingsSpace::CoarseGrid() const {
-  std::vector<Setting> out = {{}};
-  const auto add = [&](const Setting& setting) {
+std::vector<SettingPoint> SettingsSpace::CoarseGrid() const {
+  std::vector<SettingPoint> out = {{}};
+  const auto add = [&](const SettingPoint& setting) {
     if (Contains(setting) && std::find(out.begin(), out.end(), setting) == out.end()) out.push_back(setting);
   };
   add({.expandable = true});
@@ -247,10 +247,11 @@ std::vector<Setting> SettingsSpace::CoarseGrid() const {
   return out;
 }
 
-std::vector<std::uint64_t> SettingsSpace::SplitsNear(const Setting& setting, const std::vector<Setting>& tried) const {
+std::vector<std::uint64_t> SettingsSpace::SplitsNear(const SettingPoint& setting,
+                                                     const std::vector<SettingPoint>& tried) const {
   const std::vector<std::uint64_t>& splits = Splits(setting.divisions, setting.large_segment_mb);
   std::vector<std::size_t> known;  // positions in `splits` tried with the same other keys
-  for (Setting other : tried) {
+  for (SettingPoint other : tried) {
     const std::uint64_t split = std::exchange(other.split_mb, setting.split_mb);
     const auto it = std::lower_bound(splits.begin(), splits.end(), split);
     if (other == setting && it != splits.end() && *it == split) {
@@ -274,10 +275,11 @@ std::vector<std::uint64_t> SettingsSpace::SplitsNear(const Setting& setting, con
   return out;
 }
 
-std::vector<Setting> SettingsSpace::Neighbours(const Setting& setting, const std::vector<Setting>& tried) const {
-  std::vector<Setting> out;
+std::vector<SettingPoint> SettingsSpace::Neighbours(const SettingPoint& setting,
+                                                    const std::vector<SettingPoint>& tried) const {
+  std::vector<SettingPoint> out;
   if (!Contains(setting)) return out;
-  const auto add = [&](Setting next) {
+  const auto add = [&](SettingPoint next) {
     if (next.split_mb == 0) next.non_split_rounding_mb = 0;
     if (next.split_mb > 0) {
       // Another rounding or another large segment moves the limits that matter: the next one up stands for this one.
@@ -288,25 +290,25 @@ std::vector<Setting> SettingsSpace::Neighbours(const Setting& setting, const std
     }
     if (Contains(next) && !std::binary_search(tried.begin(), tried.end(), next)) out.push_back(next);
   };
-  const auto vary = [&](std::uint64_t Setting::*key, const std::vector<std::uint64_t>& values) {
+  const auto vary = [&](std::uint64_t SettingPoint::*key, const std::vector<std::uint64_t>& values) {
     for (const std::uint64_t value : values) {
-      Setting next = setting;
+      SettingPoint next = setting;
       next.*key = value;
       add(next);
     }
   };
-  Setting toggled = setting;
+  SettingPoint toggled = setting;
   toggled.expandable = !setting.expandable;
   toggled.split_mb = 0;
   add(toggled);
-  vary(&Setting::divisions, divisions_);
-  vary(&Setting::large_segment_mb, large_segments_);
-  vary(&Setting::threshold_percent, thresholds_);
-  vary(&Setting::non_split_rounding_mb, non_split_roundings_);
-  Setting without = setting;
+  vary(&SettingPoint::divisions, divisions_);
+  vary(&SettingPoint::large_segment_mb, large_segments_);
+  vary(&SettingPoint::threshold_percent, thresholds_);
+  vary(&SettingPoint::non_split_rounding_mb, non_split_roundings_);
+  SettingPoint without = setting;
   without.split_mb = 0;
   add(without);
-  if (!setting.expandable) vary(&Setting::split_mb, SplitsNear(setting, tried));
+  if (!setting.expandable) vary(&SettingPoint::split_mb, SplitsNear(setting, tried));
   return out;
 }
 
@@ -314,11 +316,11 @@ namespace {
 
 constexpr std::size_t kBestFollowed = 3;
 
-int KindOf(const Setting& setting) { return setting.expandable ? 2 : setting.split_mb > 0 ? 1 : 0; }
+int KindOf(const SettingPoint& setting) { return setting.expandable ? 2 : setting.split_mb > 0 ? 1 : 0; }
 
 // The settings whose neighbours are looked at, in rank order.
-std::vector<Setting> Followed(const std::vector<Setting>& ranked) {
-  std::vector<Setting> out;
+std::vector<SettingPoint> Followed(const std::vector<SettingPoint>& ranked) {
+  std::vector<SettingPoint> out;
   bool has_kind[3] = {};
   for (std::size_t i = 0; i < ranked.size(); ++i) {
     bool& has = has_kind[KindOf(ranked[i])];
@@ -330,16 +332,17 @@ std::vector<Setting> Followed(const std::vector<Setting>& ranked) {
 
 }  // namespace
 
-std::vector<Setting> NextRound(const SettingsSpace& space, const std::vector<Setting>& ranked, std::uint64_t budget) {
-  std::vector<Setting> out;
+std::vector<SettingPoint> NextRound(const SettingsSpace& space, const std::vector<SettingPoint>& ranked,
+                                    std::uint64_t budget) {
+  std::vector<SettingPoint> out;
   if (ranked.empty()) {
     out = space.All();
     if (out.size() > budget) out = space.CoarseGrid();
   } else {
-    std::vector<Setting> tried = ranked;
+    std::vector<SettingPoint> tried = ranked;
     std::sort(tried.begin(), tried.end());
-    for (const Setting& setting : Followed(ranked)) {
-      for (const Setting& next : space.Neighbours(setting, tried)) {
+    for (const SettingPoint& setting : Followed(ranked)) {
+      for (const SettingPoint& next : space.Neighbours(setting, tried)) {
         if (std::find(out.begin(), out.end(), next) == out.end()) out.push_back(next);
       }
     }

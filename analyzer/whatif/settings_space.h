@@ -2,7 +2,7 @@
 // under the version whose rules are replayed.
 //
 //   SettingsSpace space = MakeSpace(sizes, {.compat = policy::Compat::kTorch26});
-//   for (const Setting& setting : space.All()) std::cout << ConfOf(setting);
+//   for (const SettingPoint& setting : space.All()) std::cout << ConfOf(setting);
 //
 // max_split_size_mb is searched over even numbers of MiB, and of those only over the ones that differ: with an even
 // limit M the policy compares M with rounded requests s (s < M) and with whole segments (s rounded up to 2 MiB >= M),
@@ -24,24 +24,24 @@
 namespace ashlar::whatif {
 
 // One point. 0 and false: the key is not given.
-struct Setting {
+struct SettingPoint {
   bool expandable = false;
   std::uint64_t split_mb = 0;
   std::uint64_t non_split_rounding_mb = 0;
   std::uint64_t large_segment_mb = 0;
   std::uint64_t divisions = 0;
   std::uint64_t threshold_percent = 0;  // of garbage_collection_threshold
-  auto operator<=>(const Setting&) const = default;
+  auto operator<=>(const SettingPoint&) const = default;
 };
 
 // As for PYTORCH_CUDA_ALLOC_CONF; empty for the defaults.
-std::string ConfOf(const Setting& setting);
+std::string ConfOf(const SettingPoint& setting);
 
 // How many keys a conf names.
 std::size_t KeyCount(const std::string& conf);
 
 // The point that decides as `options` do; nullopt where none does (a list of divisions, a rejection, ...).
-std::optional<Setting> SettingOf(const policy::Options& options);
+std::optional<SettingPoint> SettingOf(const policy::Options& options);
 
 // Whether two settings of one version make the same decisions, however they are written.
 bool SameDecisions(const policy::Options& a, const policy::Options& b);
@@ -66,19 +66,19 @@ class SettingsSpace {
   SettingsSpace(const std::vector<RequestSize>& sizes, const SpaceLimits& limits);
 
   // Every point, the defaults first.
-  std::vector<Setting> All() const;
+  std::vector<SettingPoint> All() const;
   // How many All() gives.
   std::uint64_t Size() const { return All().size(); }
   // The points that differ from the defaults in one key (and what that key needs), split limits on a coarse grid.
-  std::vector<Setting> CoarseGrid() const;
+  std::vector<SettingPoint> CoarseGrid() const;
   // The points one step away: every value of one key, for max_split_size_mb the middle of the limits not yet tried on
   // either side; `tried` ascending.
-  std::vector<Setting> Neighbours(const Setting& setting, const std::vector<Setting>& tried) const;
+  std::vector<SettingPoint> Neighbours(const SettingPoint& setting, const std::vector<SettingPoint>& tried) const;
 
  private:
   const std::vector<std::uint64_t>& Splits(std::uint64_t divisions, std::uint64_t large_segment_mb) const;
-  bool Contains(const Setting& setting) const;
-  std::vector<std::uint64_t> SplitsNear(const Setting& setting, const std::vector<Setting>& tried) const;
+  bool Contains(const SettingPoint& setting) const;
+  std::vector<std::uint64_t> SplitsNear(const SettingPoint& setting, const std::vector<SettingPoint>& tried) const;
 
   std::vector<bool> expandable_;
   std::vector<std::uint64_t> divisions_, large_segments_, non_split_roundings_, thresholds_;
@@ -95,7 +95,8 @@ class SettingsSpace {
 // until every neighbour is tried or the budget is spent.
 
 // `ranked`: what was replayed, best first; `budget`: how many settings may be replayed in all. Empty: nothing left.
-std::vector<Setting> NextRound(const SettingsSpace& space, const std::vector<Setting>& ranked, std::uint64_t budget);
+std::vector<SettingPoint> NextRound(const SettingsSpace& space, const std::vector<SettingPoint>& ranked,
+                                    std::uint64_t budget);
 
 }  // namespace ashlar::whatif
 

@@ -236,7 +236,7 @@ class Sweep {
     const SettingsSpace space = MakeSpace();
     result_.space_size = space.Size();
     const std::uint64_t budget = std::max<std::uint64_t>(result_.budget_replays / inputs_.size(), 1);
-    std::vector<Setting> next = NextRound(space, {}, budget);
+    std::vector<SettingPoint> next = NextRound(space, {}, budget);
     while (!next.empty() && !result_.is_stopped) {
       if (absl::Status status = ReplayRound(next); !status.ok()) return status;
       next = NextRound(space, Ranked(), budget);
@@ -245,7 +245,7 @@ class Sweep {
     return absl::OkStatus();
   }
 
-  absl::Status ReplayRound(const std::vector<Setting>& settings) {
+  absl::Status ReplayRound(const std::vector<SettingPoint>& settings) {
     for (std::size_t begin = 0; begin < settings.size() && !result_.is_stopped; begin += kBatch) {
       std::vector<Candidate> candidates;
       for (std::size_t i = begin; i < std::min(begin + kBatch, settings.size()); ++i) {
@@ -297,14 +297,14 @@ class Sweep {
   }
 
   // What was replayed of the space, best first.
-  std::vector<Setting> Ranked() {
+  std::vector<SettingPoint> Ranked() {
     std::vector<std::size_t> rank(result_.rows.size());
     const std::vector<std::size_t> order = RankRows(result_);
     for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = i;
-    std::vector<std::pair<std::size_t, Setting>> settings;
+    std::vector<std::pair<std::size_t, SettingPoint>> settings;
     for (const auto& [setting, row] : row_of_) settings.emplace_back(rank[row], setting);
     std::sort(settings.begin(), settings.end());
-    std::vector<Setting> out;
+    std::vector<SettingPoint> out;
     for (const auto& [ignored, setting] : settings) out.push_back(setting);
     return out;
   }
@@ -313,7 +313,7 @@ class Sweep {
   const SweepOptions& options_;
   std::vector<std::vector<RequestSize>> sizes_;  // of each trace
   std::string carried_;                          // what every offered conf keeps
-  std::map<Setting, std::size_t> row_of_;        // of the space, what was replayed
+  std::map<SettingPoint, std::size_t> row_of_;   // of the space, what was replayed
   SweepResult result_;
 };
 

@@ -131,7 +131,7 @@ std::string BaselineConf(const policy::Options& baseline) {
   const absl::StatusOr<policy::Options> named =
       policy::ParseConf(baseline.conf, baseline.compat, policy::Keys::kAshlar);
   if (named.ok() && SameDecisions(*named, baseline)) return baseline.conf;
-  const std::optional<Setting> setting = SettingOf(baseline);
+  const std::optional<SettingPoint> setting = SettingOf(baseline);
   return setting.has_value() ? JoinConfs(ConfOf(*setting), CarriedConf(baseline.conf)) : baseline.conf;
 }
 

@@ -142,14 +142,14 @@ std::vector<trace::Note> BaselineNotes(const WhatIfInput& input, const WhatIfRow
 namespace {
 
 // What was recorded of the requests of WhatIfRequests, in their order.
-struct Asked {
+struct AskedRequests {
   std::vector<trace::StackId> stacks;
   std::vector<timeline::EventIndex> events;
   std::vector<std::size_t> failures;
 };
 
-Asked AskedOf(const replay::SnapshotProgram& program, const timeline::Timeline& observed) {
-  Asked out;
+AskedRequests AskedOf(const replay::SnapshotProgram& program, const timeline::Timeline& observed) {
+  AskedRequests out;
   for (std::size_t i = 0; i < program.answers.size(); ++i) {
     const replay::RecordedAnswer& answer = program.answers[i];
     if (answer.release == replay::Release::kMaybeLadder) continue;
@@ -184,7 +184,7 @@ std::optional<analyses::Continuation> ProjectionOf(const replay::SnapshotProgram
   if (observed.oom_events().empty()) return std::nullopt;
   const std::shared_ptr<const trace::RequestTrace> shared = SharedWhatIfRequests(program, true);
   const trace::RequestTrace& requests = *shared;
-  Asked asked = AskedOf(program, observed);
+  AskedRequests asked = AskedOf(program, observed);
   if (asked.failures.empty() || AsksAfter(requests, asked.failures.back())) return std::nullopt;
   const analyses::ProgramParts parts(&stacks);
   analyses::CutOffRun run{&requests, asked.stacks, asked.failures.back(), {}, {}, &parts};

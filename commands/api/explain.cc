@@ -24,8 +24,8 @@ absl::Status CheckOptions(const ExplainOptions& options) {
   return absl::OkStatus();
 }
 
-answers::ExplainOptions AnswerOptions(const ExplainOptions& options) {
-  answers::ExplainOptions out;
+answers::ExplainSettings AnswerOptions(const ExplainOptions& options) {
+  answers::ExplainSettings out;
   out.replay.capacity_bytes = options.capacity_bytes;
   out.replay.memory_fraction = options.memory_fraction;
   out.replay.device = options.device;

@@ -192,12 +192,12 @@ std::string ToText(const answers::DiffAnswer& report) {
 namespace {
 
 using Value = std::optional<std::uint64_t> (*)(const DiffParts&);
-struct Figure {
+struct ComparedFigure {
   const char* key;
   Value value;
 };
 
-constexpr Figure kBlockFigures[] = {
+constexpr ComparedFigure kBlockFigures[] = {
     {"in_use_bytes", [](const DiffParts& p) { return std::optional(p.bytes.allocated_bytes + p.bytes.pending_bytes); }},
     {"allocated_bytes", [](const DiffParts& p) { return std::optional(p.bytes.allocated_bytes); }},
     {"live_bytes", [](const DiffParts& p) { return p.bytes.live_bytes; }},
@@ -206,7 +206,7 @@ constexpr Figure kBlockFigures[] = {
     {"blocks", [](const DiffParts& p) { return std::optional(p.blocks); }},
 };
 
-constexpr Figure kSegmentFigures[] = {
+constexpr ComparedFigure kSegmentFigures[] = {
     {"reserved_bytes", [](const DiffParts& p) { return std::optional(p.bytes.reserved_bytes); }},
     {"stranded_bytes", [](const DiffParts& p) { return std::optional(p.bytes.stranded_bytes); }},
     {"whole_free_bytes", [](const DiffParts& p) { return std::optional(p.bytes.whole_free_bytes); }},
@@ -215,7 +215,7 @@ constexpr Figure kSegmentFigures[] = {
 };
 
 // `a` absent: the figures of b; else b - a, null where a side does not know.
-Json FigureJson(const Figure& figure, const DiffParts* a, const DiffParts& b) {
+Json FigureJson(const ComparedFigure& figure, const DiffParts* a, const DiffParts& b) {
   const std::optional<std::uint64_t> to = figure.value(b);
   if (!to.has_value()) return nullptr;
   if (a == nullptr) return *to;
@@ -226,9 +226,9 @@ Json FigureJson(const Figure& figure, const DiffParts* a, const DiffParts& b) {
 Json DiffPartsJson(const DiffParts* a, const DiffParts& b, bool has_segments) {
   Json out = Json::Object();
   if (has_segments) {
-    for (const Figure& figure : kSegmentFigures) out[figure.key] = FigureJson(figure, a, b);
+    for (const ComparedFigure& figure : kSegmentFigures) out[figure.key] = FigureJson(figure, a, b);
   }
-  for (const Figure& figure : kBlockFigures) out[figure.key] = FigureJson(figure, a, b);
+  for (const ComparedFigure& figure : kBlockFigures) out[figure.key] = FigureJson(figure, a, b);
   return out;
 }
 

@@ -35,14 +35,14 @@ absl::StatusOr<Explanations> OneOf(absl::StatusOr<Explanation> explanation) {
 
 }  // namespace
 
-absl::StatusOr<Explanations> Explain(const Input& input, const ExplainOptions& options) {
+absl::StatusOr<Explanations> Explain(const Input& input, const ExplainSettings& options) {
   if (input.snapshot() != nullptr) return OneOf(ExplainSnapshot(*input.snapshot(), options));
   if (input.requests() != nullptr) return OneOf(ExplainRequests(*input.requests(), options));
   if (input.messages() != nullptr) return ExplainMessages(*input.messages(), options);
   return absl::InvalidArgumentError("a packing problem has nothing to explain");
 }
 
-absl::StatusOr<Explanations> ExplainBytes(absl::string_view bytes, const ExplainOptions& options) {
+absl::StatusOr<Explanations> ExplainBytes(absl::string_view bytes, const ExplainSettings& options) {
   const absl::StatusOr<Input> input = LoadInput(bytes, ExplainedInputs());
   if (!input.ok()) return input.status();
   return Explain(*input, options);
@@ -183,7 +183,7 @@ std::vector<trace::Note> NotesOfTrace(const trace::Snapshot& snapshot) {
 
 }  // namespace
 
-absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const ExplainOptions& options) {
+absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const ExplainSettings& options) {
   const ReplaySettings& settings = options.replay;
   const absl::StatusOr<timeline::DeviceTrace> trace = ChooseDevice(snapshot, settings.device);
   if (!trace.ok()) return trace.status();
@@ -258,7 +258,7 @@ bool TellsTheSame(const Explanation& a, const Explanation& b, bool is_chained) {
 
 }  // namespace
 
-Explanation ExplainMessage(const formats::OomMessage& message, const ExplainOptions& options) {
+Explanation ExplainMessage(const formats::OomMessage& message, const ExplainSettings& options) {
   const analyses::OomMessageVerdict verdict =
       analyses::JudgeOomMessage(message, {.capacity_bytes = options.replay.capacity_bytes});
   Explanation out;
@@ -284,7 +284,7 @@ Explanation ExplainMessage(const formats::OomMessage& message, const ExplainOpti
 }
 
 std::vector<Explanation> ExplainMessages(absl::Span<const formats::OomMessage> messages,
-                                         const ExplainOptions& options) {
+                                         const ExplainSettings& options) {
   std::vector<Explanation> out;
   std::vector<std::uint64_t> times;
   // Headline and evidence, where the figures of a message stand -> those of `out` that have them: few.

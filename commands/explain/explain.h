@@ -26,7 +26,7 @@
 
 namespace ashlar::answers {
 
-struct ExplainOptions {
+struct ExplainSettings {
   ReplaySettings replay = {};
   std::optional<std::uint64_t> device_used_bytes = {};  // by all processes together, as nvidia-smi shows it
   std::vector<analyses::RankPeak> other_ranks = {};     // of the same job
@@ -36,28 +36,29 @@ struct ExplainOptions {
 };
 
 // One, but for a text with several different out-of-memory messages. OutOfRange: an option does not go with the input.
-absl::StatusOr<std::vector<Explanation>> Explain(const Input& input, const ExplainOptions& options);
+absl::StatusOr<std::vector<Explanation>> Explain(const Input& input, const ExplainSettings& options);
 // The same for bytes that have not been read.
-absl::StatusOr<std::vector<Explanation>> ExplainBytes(absl::string_view bytes, const ExplainOptions& options);
+absl::StatusOr<std::vector<Explanation>> ExplainBytes(absl::string_view bytes, const ExplainSettings& options);
 
 // FailedPrecondition where the trace and the segments contradict each other; OutOfRange for a device that is not there.
-absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& options);
+absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainSettings& options);
 
 // Replays the requests under the settings asked for (default: torch-2.10, no conf) and explains what came of it.
-absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainOptions& options);
+absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainSettings& options);
 
-Explanation ExplainMessage(const formats::OomMessage& message, const ExplainOptions& options);
+Explanation ExplainMessage(const formats::OomMessage& message, const ExplainSettings& options);
 
 inline constexpr std::size_t kMostExplainedMessages = 1000;
 // One for each different message, in the order of the first ones; what stands several times is counted in a note. At
 // most so many: a note of the last one counts the messages behind it.
-std::vector<Explanation> ExplainMessages(absl::Span<const formats::OomMessage> messages, const ExplainOptions& options);
+std::vector<Explanation> ExplainMessages(absl::Span<const formats::OomMessage> messages,
+                                         const ExplainSettings& options);
 
 // Explains a trace of calls on device memory (trace::RecordsDeviceCalls). It has no caching allocator, so it has no
 // stranded memory, settings or retries. The explanation says who held the memory and what was not freed.
 
 // FailedPrecondition where the trace and the segments contradict each other; OutOfRange where there is no such device.
-absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const ExplainOptions& options);
+absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const ExplainSettings& options);
 
 // What is said of settings for such a trace.
 inline constexpr char kNoSettings[] =

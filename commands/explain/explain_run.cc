@@ -180,7 +180,7 @@ Explanation OfRecord(const analyses::CauseContext& context, const KnownDevice& d
 }
 
 // The other ranks were given; this process is the first.
-std::vector<analyses::RankPeak> AllRanks(const timeline::Timeline& timeline, const ExplainOptions& options) {
+std::vector<analyses::RankPeak> AllRanks(const timeline::Timeline& timeline, const ExplainSettings& options) {
   if (options.other_ranks.empty()) return {};
   std::vector<analyses::RankPeak> out = {{0, timeline.allocated_peak().bytes, timeline.reserved_peak().bytes}};
   out.insert(out.end(), options.other_ranks.begin(), options.other_ranks.end());
@@ -189,7 +189,7 @@ std::vector<analyses::RankPeak> AllRanks(const timeline::Timeline& timeline, con
 
 // In the device and the capacity of the parts that are there.
 absl::StatusOr<Why> WhyOf(const Explanation& so_far, analyses::CauseContext context,
-                          const whatif::RecordedRequests& requests, const ExplainOptions& options) {
+                          const whatif::RecordedRequests& requests, const ExplainSettings& options) {
   Tell(options.replay, "looking for causes");
   context.device = {so_far.memory.accounting.total_bytes, options.device_used_bytes,
                     AllRanks(*context.history->timeline, options), options.calls_fused_attention,
@@ -203,7 +203,7 @@ absl::StatusOr<Why> WhyOf(const Explanation& so_far, analyses::CauseContext cont
 }
 
 absl::StatusOr<Why> WhyOfRecord(const Explanation& so_far, analyses::CauseContext context, const ObservedRun& run,
-                                const ExplainOptions& options) {
+                                const ExplainSettings& options) {
   if (run.recorded.warm.fidelity.total == 0) return WhyOf(so_far, std::move(context), {}, options);
   const std::shared_ptr<const trace::RequestTrace> without_retries =
       whatif::SharedWhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
@@ -238,9 +238,9 @@ Notes NotesOnWindow(const trace::Snapshot& snapshot, const ObservedRun& run) {
 
 }  // namespace
 
-absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainOptions& asked) {
+absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainSettings& asked) {
   if (trace::RecordsDeviceCalls(snapshot)) return ExplainCalls(snapshot, asked);
-  ExplainOptions options = asked;
+  ExplainSettings options = asked;
   const absl::StatusOr<timeline::DeviceTrace> trace = ChooseDevice(snapshot, options.replay.device);
   if (!trace.ok()) return trace.status();
   const absl::StatusOr<ObservedRun> run = ObserveDevice(*trace, options.replay);
@@ -308,7 +308,7 @@ Notes NotesOnRequests(bool is_capacity_known) {
 
 }  // namespace
 
-absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainOptions& options) {
+absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainSettings& options) {
   std::vector<std::uint32_t> ops;
   const absl::StatusOr<ReplayedRun> run =
       ReplayRequests(requests, options.replay, options.picture.has_value() ? &ops : nullptr);

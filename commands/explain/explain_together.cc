@@ -56,7 +56,7 @@ std::optional<RecordedFailure> FailureOf(const OomMessage& message, const trace:
 }
 
 // What the message says of the device, where the command line does not.
-ExplainOptions WithMessage(const OomMessage& message, int device, ExplainOptions options) {
+ExplainSettings WithMessage(const OomMessage& message, int device, ExplainSettings options) {
   options.replay.device = device;
   if (!message.total.has_value()) return options;
   const std::uint64_t total = message.total->MiddleBytes();
@@ -118,7 +118,7 @@ std::string Differs(const OomMessage& message, const trace::Snapshot& snapshot, 
 
 class Together {
  public:
-  Together(const std::vector<NamedInput>& inputs, const ExplainOptions& options) : inputs_(inputs), options_(options) {
+  Together(const std::vector<NamedInput>& inputs, const ExplainSettings& options) : inputs_(inputs), options_(options) {
     for (const NamedInput& input : inputs) {
       if (input.input.messages() != nullptr)
         left_.push_back(*input.input.messages());
@@ -197,14 +197,14 @@ class Together {
   }
 
   const std::vector<NamedInput>& inputs_;
-  const ExplainOptions& options_;
+  const ExplainSettings& options_;
   std::vector<std::vector<OomMessage>> left_;  // of each input: messages that no snapshot answers
 };
 
 }  // namespace
 
 absl::StatusOr<std::vector<Explanation>> ExplainTogether(const std::vector<NamedInput>& inputs,
-                                                         const ExplainOptions& options) {
+                                                         const ExplainSettings& options) {
   return Together(inputs, options).Run();
 }
 

@@ -26,7 +26,7 @@ struct NamedInput {
 
 // In the order of the inputs; errors name the input.
 absl::StatusOr<std::vector<Explanation>> ExplainTogether(const std::vector<NamedInput>& inputs,
-                                                         const ExplainOptions& options);
+                                                         const ExplainSettings& options);
 
 }  // namespace ashlar::answers
 

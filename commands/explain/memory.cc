@@ -56,7 +56,7 @@ OomAccounting AccountingOf(const core::Accounting& state, const KnownDevice& dev
   return out;
 }
 
-Holders HoldersOf(const timeline::State& state, const trace::StackTable* stacks) {
+LiveHolders HoldersOf(const timeline::State& state, const trace::StackTable* stacks) {
   if (stacks == nullptr || stacks->stack_count() == 0) return {.sizes = analyses::LiveSizes(state, kMostStacks)};
   return {.stacks = analyses::LiveLines(state, *stacks, kMostStacks)};
 }

@@ -35,7 +35,7 @@ struct PeakFigures {
 };
 
 // Who holds what is live at the moment, most bytes first.
-struct Holders {
+struct LiveHolders {
   std::vector<analyses::LabelledStack> stacks = {};
   std::vector<analyses::LiveSize> sizes = {};  // in their place, where the input names no block
   std::vector<LabelLine> labels = {};          // by the texts that the program put on them
@@ -72,7 +72,7 @@ struct Memory {
   std::string moment = {};  // "the out-of-memory error, event 81,402"
   OomAccounting accounting = {};
   PeakFigures peak = {};
-  Holders holders = {};
+  LiveHolders holders = {};
   PinLines pins = {};
   std::optional<HostFigures> host = {};  // pinned memory of the host; nullopt: not recorded
   std::optional<LiveAtEnd> at_end = {};  // nullopt: a caching allocator's trace, which says that itself

@@ -142,7 +142,7 @@ std::vector<PerfettoWriter::Slice> PerfettoWriter::SegmentsOf(const ExportedRun&
   std::vector<Slice> out;
   for (const timeline::SegmentSpan& segment : run.traced.timeline.segments()) {
     std::uint64_t most = 0;
-    for (const timeline::Extent& extent : segment.extents) most = std::max(most, extent.size_bytes);
+    for (const timeline::SegmentExtent& extent : segment.extents) most = std::max(most, extent.size_bytes);
     Slice slice{FormatBytes(most), segment.BeginEvent(),
                 std::min(segment.end_event, run.traced.timeline.event_count())};
     slice.facts = {{"address", segment.extents.front().address},

@@ -21,13 +21,13 @@ constexpr const char* kIndices[] = {"CREATE INDEX blocks_by_stack ON blocks(stac
                                     "CREATE INDEX events_by_number ON events(device, event)",
                                     "CREATE INDEX stack_frames_by_stack ON stack_frames(stack)"};
 
-const char* TypeName(ColumnType type) {
+const char* TypeName(TableColumnType type) {
   switch (type) {
-    case ColumnType::kInteger:
+    case TableColumnType::kInteger:
       return "INTEGER";
-    case ColumnType::kReal:
+    case TableColumnType::kReal:
       return "REAL";
-    case ColumnType::kText:
+    case TableColumnType::kText:
       return "TEXT";
   }
   return "";

@@ -13,7 +13,8 @@
 namespace ashlar::exports {
 namespace {
 
-constexpr ColumnType kInteger = ColumnType::kInteger, kReal = ColumnType::kReal, kText = ColumnType::kText;
+constexpr TableColumnType kInteger = TableColumnType::kInteger, kReal = TableColumnType::kReal,
+                          kText = TableColumnType::kText;
 
 constexpr TableColumn kMeta[] = {{"device", kInteger}, {"key", kText}, {"value", kText}};
 constexpr TableColumn kAccounting[] = {{"device", kInteger}, {"part", kText}, {"bytes", kInteger}};
@@ -102,13 +103,13 @@ void WriteSegments(const ExportedRun& run, TableSink& out) {
   std::int64_t index = 0;
   for (const timeline::SegmentSpan& segment : run.traced.timeline.segments()) {
     std::uint64_t most = 0;
-    for (const timeline::Extent& extent : segment.extents) {
+    for (const timeline::SegmentExtent& extent : segment.extents) {
       most = std::max(most, extent.size_bytes);
       out.Add(TableId::kSegmentExtents, {std::int64_t{run.device()}, index, EventCell(extent.event),
                                          Whole(extent.address), Whole(extent.size_bytes)});
     }
     const bool is_there = segment.ExistsAfter(run.moment);
-    const timeline::Extent& shown = is_there ? segment.ExtentAfter(run.moment) : segment.extents.front();
+    const timeline::SegmentExtent& shown = is_there ? segment.ExtentAfter(run.moment) : segment.extents.front();
     const std::string pool = PoolText(segment.pool);
     out.Add(TableId::kSegments,
             {std::int64_t{run.device()}, index, Whole(shown.address), Whole(most), Whole(Handle(segment.stream)),

@@ -38,11 +38,11 @@ enum class TableId : std::uint8_t {
 };
 inline constexpr int kTableCount = 12;
 
-enum class ColumnType : std::uint8_t { kInteger, kReal, kText };
+enum class TableColumnType : std::uint8_t { kInteger, kReal, kText };
 
 struct TableColumn {
   const char* name;
-  ColumnType type;
+  TableColumnType type;
 };
 
 struct TableDefinition {

@@ -26,13 +26,13 @@ constexpr double kSpreadOfNormal = 1.4826;    // median distance to standard dev
 
 using Figure = std::optional<std::uint64_t> RankSummary::*;
 
-struct NamedFigure {
+struct RankFigure {
   const char* name;
   Figure figure;
 };
-constexpr NamedFigure kFigures[] = {{"peak_allocated", &RankSummary::peak_allocated_bytes},
-                                    {"peak_reserved", &RankSummary::peak_reserved_bytes},
-                                    {"stranded", &RankSummary::stranded_bytes}};
+constexpr RankFigure kFigures[] = {{"peak_allocated", &RankSummary::peak_allocated_bytes},
+                                   {"peak_reserved", &RankSummary::peak_reserved_bytes},
+                                   {"stranded", &RankSummary::stranded_bytes}};
 
 std::optional<std::uint64_t> ValueOf(const FleetMember& member, Figure figure) {
   return member.summary.has_value() ? (*member.summary).*figure : std::nullopt;
@@ -123,7 +123,7 @@ std::vector<Compared> ComparedTogether(const std::vector<FleetMember>& members, 
 
 std::uint64_t FigureDistance(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; }
 
-void AddOutliers(const std::vector<FleetMember>& members, const Compared& compared, const NamedFigure& figure,
+void AddOutliers(const std::vector<FleetMember>& members, const Compared& compared, const RankFigure& figure,
                  std::vector<FleetOutlier>& out) {
   std::vector<std::uint64_t> values = ValuesOf(members, compared.members, figure.figure);
   const std::vector<std::uint64_t> reserved = ValuesOf(members, compared.members, &RankSummary::peak_reserved_bytes);
@@ -168,7 +168,7 @@ std::vector<FleetStage> FindStages(const std::vector<FleetMember>& members) {
 std::vector<FleetOutlier> FindOutliers(const std::vector<FleetMember>& members, const std::vector<FleetStage>& stages) {
   std::vector<FleetOutlier> out;
   for (const Compared& compared : ComparedTogether(members, stages)) {
-    for (const NamedFigure& figure : kFigures) AddOutliers(members, compared, figure, out);
+    for (const RankFigure& figure : kFigures) AddOutliers(members, compared, figure, out);
   }
   std::stable_sort(out.begin(), out.end(), [](const FleetOutlier& a, const FleetOutlier& b) {
     const std::uint64_t x = FigureDistance(a.bytes, a.median_bytes);

@@ -50,7 +50,7 @@ class RankWork {
 
   std::string operator()(const std::string& task) {
     const auto [file, process] = ReadTask(task);
-    Journal* journal = JournalOf(process);
+    FleetJournal* journal = JournalOf(process);
     if (journal != nullptr) Told(journal->Begin(file));
     std::string out = WriteRank(run_.summarize(file.path));
     if (journal != nullptr) Told(journal->Done(file, out));
@@ -58,12 +58,12 @@ class RankWork {
   }
 
  private:
-  Journal* JournalOf(std::size_t process) {
+  FleetJournal* JournalOf(std::size_t process) {
     if (run_.results.empty() || is_broken_) return nullptr;
     if (journal_ == nullptr) {
-      absl::StatusOr<Journal> opened = Journal::Open(run_.results, process, run_.settings);
+      absl::StatusOr<FleetJournal> opened = FleetJournal::Open(run_.results, process, run_.settings);
       Told(opened.status());
-      if (opened.ok()) journal_ = std::make_shared<Journal>(*std::move(opened));
+      if (opened.ok()) journal_ = std::make_shared<FleetJournal>(*std::move(opened));
     }
     return journal_.get();
   }
@@ -75,7 +75,7 @@ class RankWork {
   }
 
   const FleetRun& run_;
-  std::shared_ptr<Journal> journal_;  // shared: a Work can be copied
+  std::shared_ptr<FleetJournal> journal_;  // shared: a Work can be copied
   bool is_broken_ = false;
 };
 

@@ -69,14 +69,15 @@ std::optional<Line> ReadLine(const std::string& text, const std::string& setting
 
 }  // namespace
 
-absl::StatusOr<Journal> Journal::Open(const std::string& folder, std::size_t process, const std::string& settings) {
+absl::StatusOr<FleetJournal> FleetJournal::Open(const std::string& folder, std::size_t process,
+                                                const std::string& settings) {
   std::error_code error;
   fs::create_directories(folder, error);
   std::string path = (fs::path(folder) / absl::StrCat("process-", process, kEnding)).string();
   const int file =
       open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);  // no pipe is waited for
   if (file < 0) return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
-  Journal out(std::move(path), settings, file);
+  FleetJournal out(std::move(path), settings, file);
   // What a process that was lost had begun to write ends here.
   if (lseek(file, 0, SEEK_END) > 0) {
     if (absl::Status status = out.Append(""); !status.ok()) return status;
@@ -84,19 +85,19 @@ absl::StatusOr<Journal> Journal::Open(const std::string& folder, std::size_t pro
   return out;
 }
 
-Journal::~Journal() {
+FleetJournal::~FleetJournal() {
   if (file_ >= 0) close(file_);
 }
 
-absl::Status Journal::Begin(const FileStamp& file) { return Append(Dumped(EntryOf("begin", file, settings_))); }
+absl::Status FleetJournal::Begin(const FileStamp& file) { return Append(Dumped(EntryOf("begin", file, settings_))); }
 
-absl::Status Journal::Done(const FileStamp& file, const std::string& result) {
+absl::Status FleetJournal::Done(const FileStamp& file, const std::string& result) {
   std::string line = Dumped(EntryOf("done", file, settings_));
   line.pop_back();
   return Append(absl::StrCat(line, ",\"result\":", result, "}"));
 }
 
-absl::Status Journal::Append(const std::string& line) const {
+absl::Status FleetJournal::Append(const std::string& line) const {
   const std::string text = line + "\n";
   for (std::size_t at = 0; at < text.size();) {
     const ssize_t written = write(file_, text.data() + at, text.size() - at);

@@ -1,7 +1,7 @@
 // The results of a fleet as they come, in a folder: each process appends to a journal of its own, and a run reads all
 // of them before it begins. So a run that was cut off goes on where it stopped, with any number of processes.
 //
-//   absl::StatusOr<Journal> journal = Journal::Open("results", 2, settings);   // results/process-2.jsonl
+//   absl::StatusOr<FleetJournal> journal = FleetJournal::Open("results", 2, settings);   // results/process-2.jsonl
 //   journal->Begin(file);            // a line: this process holds the file
 //   journal->Done(file, result);     // a line: the result, whole or not there
 //
@@ -26,21 +26,21 @@
 
 namespace ashlar::fleet {
 
-class Journal {
+class FleetJournal {
  public:
   // Makes the folder where it is not there. `settings`: all that a result depends on besides the file.
-  static absl::StatusOr<Journal> Open(const std::string& folder, std::size_t process, const std::string& settings);
+  static absl::StatusOr<FleetJournal> Open(const std::string& folder, std::size_t process, const std::string& settings);
 
-  Journal(Journal&& other) noexcept
+  FleetJournal(FleetJournal&& other) noexcept
       : path_(std::move(other.path_)), settings_(std::move(other.settings_)), file_(std::exchange(other.file_, -1)) {}
-  Journal& operator=(Journal&& other) = delete;
-  ~Journal();
+  FleetJournal& operator=(FleetJournal&& other) = delete;
+  ~FleetJournal();
 
   absl::Status Begin(const FileStamp& file);
   absl::Status Done(const FileStamp& file, const std::string& result);
 
  private:
-  Journal(std::string path, std::string settings, int file)
+  FleetJournal(std::string path, std::string settings, int file)
       : path_(std::move(path)), settings_(std::move(settings)), file_(file) {}
   absl::Status Append(const std::string& line) const;
 

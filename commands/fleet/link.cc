@@ -85,18 +85,18 @@ std::optional<int> NumberOf(const char* text) {
 
 }  // namespace
 
-std::optional<Launch> FindLaunch(const std::function<const char*(const char*)>& variable) {
+std::optional<FleetLaunch> FindLaunch(const std::function<const char*(const char*)>& variable) {
   for (const LauncherVariables& names : kLaunchers) {
     const std::optional<int> rank = NumberOf(variable(names.rank));
     if (!rank.has_value()) continue;
-    if (names.size == nullptr) return Launch{names.launcher, *rank, 0};
+    if (names.size == nullptr) return FleetLaunch{names.launcher, *rank, 0};
     const std::optional<int> size = NumberOf(variable(names.size));
-    if (size.value_or(0) > 1) return Launch{names.launcher, *rank, *size};
+    if (size.value_or(0) > 1) return FleetLaunch{names.launcher, *rank, *size};
   }
   return std::nullopt;
 }
 
-std::optional<Launch> FindLaunch() {
+std::optional<FleetLaunch> FindLaunch() {
   return FindLaunch([](const char* name) -> const char* { return std::getenv(name); });
 }
 

@@ -44,19 +44,19 @@ absl::StatusOr<std::unique_ptr<Link>> JoinByMpi(const std::string& module);
 // Whether this process is one of several that a launcher started: mpirun of Open MPI or MPICH, srun of Slurm, or
 // anything else that speaks PMIx or PMI.
 //
-//   std::optional<Launch> launch = FindLaunch();   // mpirun -n 4: {"mpirun", 2, 4} in the third of them
+//   std::optional<FleetLaunch> launch = FindLaunch();   // mpirun -n 4: {"mpirun", 2, 4} in the third of them
 //
 // It reads the environment alone. In a batch script or an interactive shell of Slurm, which are no steps of several
 // tasks, it finds nothing.
-struct Launch {
+struct FleetLaunch {
   std::string launcher;  // "mpirun (Open MPI)", "srun"
   int rank = 0;
   int size = 1;  // 0: not told
 };
 
 // `variable` as getenv: nullptr where it is not set.
-std::optional<Launch> FindLaunch(const std::function<const char*(const char*)>& variable);
-std::optional<Launch> FindLaunch();
+std::optional<FleetLaunch> FindLaunch(const std::function<const char*(const char*)>& variable);
+std::optional<FleetLaunch> FindLaunch();
 
 }  // namespace ashlar::fleet
 

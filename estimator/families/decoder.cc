@@ -161,7 +161,7 @@ namespace {
 
 using Head = kernels::DecoderHead;
 
-class LlamaMaker final : public DecoderMaker<kernels::Decoder, kernels::DecoderConfig> {
+class LlamaMaker final : public DecoderMaker<kernels::DecoderModel, kernels::DecoderConfig> {
  public:
   using DecoderMaker::DecoderMaker;
   double WidestTensor(const DryRunOptions& options) const override {

@@ -18,7 +18,7 @@ namespace {
 constexpr Batching kBatchings[] = {Batching::kFixed, Batching::kDynamic, Batching::kUniform};
 constexpr char kThresholdConf[] = "garbage_collection_threshold:0.8";
 
-struct Settings {
+struct ShuffleSettings {
   policy::Options options;
   bool needs_fraction = false;
 };
@@ -37,25 +37,26 @@ struct Run {
 };
 
 // The settings of the estimate, then those that a sweep begins with, each that the version knows and that differs.
-absl::StatusOr<std::vector<Settings>> RunSettings(const Estimate& of) {
+absl::StatusOr<std::vector<ShuffleSettings>> RunSettings(const Estimate& of) {
   const policy::Compat compat = CompatOf(of.run.torch_version);
   absl::StatusOr<policy::Options> asked = policy::ParseConf(of.run.conf, compat);
   if (!asked.ok()) return asked.status();
-  std::vector<Settings> out = {{*asked}};
+  std::vector<ShuffleSettings> out = {{*asked}};
   std::vector<std::string> confs = whatif::StandardConfs();
   if (of.run.capacity_bytes.has_value()) confs.emplace_back(kThresholdConf);
   for (const std::string& conf : confs) {
     absl::StatusOr<policy::Options> options =
         policy::ParseConf(whatif::JoinConfs(conf, whatif::CarriedConf(of.run.conf)), compat);
     if (!options.ok()) continue;
-    const bool is_known = std::any_of(
-        out.begin(), out.end(), [&](const Settings& known) { return whatif::SameDecisions(known.options, *options); });
+    const bool is_known = std::any_of(out.begin(), out.end(), [&](const ShuffleSettings& known) {
+      return whatif::SameDecisions(known.options, *options);
+    });
     if (!is_known) out.push_back({*std::move(options), conf == kThresholdConf});
   }
   return out;
 }
 
-absl::StatusOr<Outcome> ReplayUnder(const RequestList& list, const Settings& settings,
+absl::StatusOr<Outcome> ReplayUnder(const RequestList& list, const ShuffleSettings& settings,
                                     std::optional<std::uint64_t> capacity_bytes) {
   Outcome out;
   if (!settings.needs_fraction) {
@@ -80,7 +81,7 @@ absl::StatusOr<Outcome> ReplayUnder(const RequestList& list, const Settings& set
   return out;
 }
 
-absl::StatusOr<Run> RunOne(const Estimate& of, const std::vector<Settings>& settings, Batching batching,
+absl::StatusOr<Run> RunOne(const Estimate& of, const std::vector<ShuffleSettings>& settings, Batching batching,
                            std::uint64_t shuffle) {
   DryRunOptions options = of.run;
   options.batches = EpochOf(*of.lengths, batching, of.run.batch, shuffle);
@@ -95,7 +96,7 @@ absl::StatusOr<Run> RunOne(const Estimate& of, const std::vector<Settings>& sett
   for (std::size_t i = 0; i < std::min(used, options.batches.size()); ++i) {
     out.padded_tokens = std::max(out.padded_tokens, static_cast<std::uint64_t>(options.batches[i].tokens));
   }
-  for (const Settings& setting : settings) {
+  for (const ShuffleSettings& setting : settings) {
     const absl::StatusOr<Outcome> outcome = ReplayUnder(list, setting, of.run.capacity_bytes);
     if (!outcome.ok()) return outcome.status();
     out.outcomes.push_back(*outcome);
@@ -112,7 +113,7 @@ Quantiles Collect(const std::vector<Run>& runs, std::size_t first, std::size_t c
   return QuantilesOf(std::move(values));
 }
 
-ShuffleRow RowOf(const Estimate& of, const Settings& setting, std::size_t index, Batching batching,
+ShuffleRow RowOf(const Estimate& of, const ShuffleSettings& setting, std::size_t index, Batching batching,
                  const std::vector<Run>& runs, std::size_t first, std::size_t count) {
   ShuffleRow row;
   row.batching = batching;
@@ -148,7 +149,7 @@ Quantiles QuantilesOf(std::vector<std::uint64_t> values) {
 absl::StatusOr<ShuffleResult> RunShuffles(const Estimate& of, const ShuffleOptions& options) {
   if (!of.no_dry_run.empty()) return absl::FailedPreconditionError(of.no_dry_run);
   if (!of.lengths.has_value()) return absl::FailedPreconditionError("shuffles need the lengths of the samples");
-  const absl::StatusOr<std::vector<Settings>> settings = RunSettings(of);
+  const absl::StatusOr<std::vector<ShuffleSettings>> settings = RunSettings(of);
   if (!settings.ok()) return settings.status();
   const auto shuffles = static_cast<std::size_t>(options.shuffles);
   std::vector<Run> runs(std::size(kBatchings) * shuffles);

@@ -100,7 +100,7 @@ Tensor MeanOfSquares(const Tensor& x) {
 
 }  // namespace
 
-Tensor Decoder::Norm::operator()(const Tensor& x) const {
+Tensor DecoderModel::Norm::operator()(const Tensor& x) const {
   const InModule in(x.context(), name);
   Tensor wide = Cast(x, DType::kFloat32);
   Tensor variance = MeanOfSquares(wide);
@@ -121,14 +121,14 @@ Tensor Decoder::Norm::operator()(const Tensor& x) const {
   return Cast(normalized, x.dtype());
 }
 
-Decoder::Norm Decoder::NewNorm(Parameters& parameters, const std::string& name) const {
+DecoderModel::Norm DecoderModel::NewNorm(Parameters& parameters, const std::string& name) const {
   const bool adds_one = config_.family == DecoderFamily::kGemma;
   return {context_.Named(name),
           parameters.New(name + ".weight", {config_.hidden_size}, adds_one ? Init::Zero() : Init::One()),
           config_.rms_norm_eps, adds_one};
 }
 
-Decoder::Layer Decoder::NewLayer(Parameters& parameters, const std::string& name) const {
+DecoderModel::Layer DecoderModel::NewLayer(Parameters& parameters, const std::string& name) const {
   const std::int64_t width = config_.hidden_size, queries = config_.num_attention_heads * config_.head_dim;
   const std::int64_t keys = config_.num_key_value_heads * config_.head_dim;
   const auto linear = [&](const char* part, std::int64_t in, std::int64_t out, bool has_bias) {
@@ -152,7 +152,7 @@ Decoder::Layer Decoder::NewLayer(Parameters& parameters, const std::string& name
   return out;
 }
 
-Decoder::Decoder(Parameters& parameters, const DecoderConfig& config, const Options& options)
+DecoderModel::DecoderModel(Parameters& parameters, const DecoderConfig& config, const Options& options)
     : context_(parameters.context()), config_(config), options_(options) {
   const std::string prefix = options.head == DecoderHead::kNone ? "" : "model.";
   tokens_ = EmbeddingLayer(parameters, prefix + "embed_tokens", config.vocab_size, config.hidden_size,
@@ -175,12 +175,12 @@ Decoder::Decoder(Parameters& parameters, const DecoderConfig& config, const Opti
                     tokens_.weight());
 }
 
-bool Decoder::rotates_once() const {
+bool DecoderModel::rotates_once() const {
   return config_.family == DecoderFamily::kLlama ? options_.transformers.llama_rotates_once
                                                  : options_.transformers.all_rotate_once;
 }
 
-Tensor Decoder::RepeatKeys(const Tensor& x) const {
+Tensor DecoderModel::RepeatKeys(const Tensor& x) const {
   const std::int64_t groups = config_.num_attention_heads / config_.num_key_value_heads;
   if (groups == 1) return x;
   const std::int64_t batch = x.size(0), length = x.size(2), width = x.size(3);
@@ -190,8 +190,8 @@ Tensor Decoder::RepeatKeys(const Tensor& x) const {
 }
 
 // (B, H, S, D) to (B, S, H, D).
-Tensor Decoder::AttendEagerly(const Tensor& query, Tensor& key_in, Tensor& value_in, const Tensor& mask,
-                              Tensor& held) const {
+Tensor DecoderModel::AttendEagerly(const Tensor& query, Tensor& key_in, Tensor& value_in, const Tensor& mask,
+                                   Tensor& held) const {
   const Tensor key = RepeatKeys(key_in), value = RepeatKeys(value_in);
   if (!options_.transformers.attention_is_function) {
     key_in = key;
@@ -209,7 +209,7 @@ Tensor Decoder::AttendEagerly(const Tensor& query, Tensor& key_in, Tensor& value
   return out;
 }
 
-Tensor Decoder::AttendFused(Tensor& query_in, Tensor& key_in, Tensor& value_in, const Tensor& mask_in) const {
+Tensor DecoderModel::AttendFused(Tensor& query_in, Tensor& key_in, Tensor& value_in, const Tensor& mask_in) const {
   const bool shares_keys = options_.transformers.sdpa_shares_keys && !mask_in.defined();
   Tensor query = query_in, key = shares_keys ? key_in : RepeatKeys(key_in);
   Tensor value = shares_keys ? value_in : RepeatKeys(value_in);
@@ -231,12 +231,13 @@ Tensor Decoder::AttendFused(Tensor& query_in, Tensor& key_in, Tensor& value_in, 
   return Contiguous(Transpose(out, 1, 2));
 }
 
-Tensor Decoder::AttendFlash(const Tensor& query, const Tensor& key, const Tensor& value, const LayerMask& mask) const {
+Tensor DecoderModel::AttendFlash(const Tensor& query, const Tensor& key, const Tensor& value,
+                                 const LayerMask& mask) const {
   return FlashForward(Transpose(query, 1, 2), Transpose(key, 1, 2), Transpose(value, 1, 2), mask,
                       {.dropout_p = dropout(), .is_causal = query.size(2) > 1});
 }
 
-Tensor Decoder::Attend(const Layer& layer, const Tensor& hidden, const Pass& pass, Tensor& held) const {
+Tensor DecoderModel::Attend(const Layer& layer, const Tensor& hidden, const Pass& pass, Tensor& held) const {
   const InModule in(context_, layer.attention_name);
   const std::int64_t batch = hidden.size(0), length = hidden.size(1);
   const auto by_head = [&](const Tensor& projected) {
@@ -281,7 +282,7 @@ Tensor Decoder::Attend(const Layer& layer, const Tensor& hidden, const Pass& pas
   return out;
 }
 
-Tensor Decoder::FeedForward(const Layer& layer, const Tensor& x) const {
+Tensor DecoderModel::FeedForward(const Layer& layer, const Tensor& x) const {
   const InModule in(context_, layer.mlp_name);
   Tensor active;
   {
@@ -294,7 +295,7 @@ Tensor Decoder::FeedForward(const Layer& layer, const Tensor& x) const {
   return layer.down(product);
 }
 
-Tensor Decoder::RunLayer(const Layer& layer, const Tensor& hidden, const Pass& pass) const {
+Tensor DecoderModel::RunLayer(const Layer& layer, const Tensor& hidden, const Pass& pass) const {
   const InModule in(context_, layer.name);
   Tensor weights;  // of eager attention, from 4.48
   Tensor states = layer.norm_attention(hidden);
@@ -306,7 +307,7 @@ Tensor Decoder::RunLayer(const Layer& layer, const Tensor& hidden, const Pass& p
   return Add(residual, states);
 }
 
-DecoderOutput Decoder::Run(const Tensor& ids, const Call& call) const {
+DecoderOutput DecoderModel::Run(const Tensor& ids, const Call& call) const {
   const Tensor& mask = call.mask;
   const std::int64_t length = ids.size(1);
   DecoderOutput out;
@@ -354,10 +355,10 @@ DecoderOutput Decoder::Run(const Tensor& ids, const Call& call) const {
   return out;
 }
 
-Tensor Decoder::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
+Tensor DecoderModel::Loss(const Tensor& ids, const Tensor& labels, const Call& call) const {
   return top_.Loss(Run(ids, call), labels, call);
 }
 
-void Decoder::Forward(const Tensor& ids, const Call& call) const { top_.Forward(Run(ids, call), call); }
+void DecoderModel::Forward(const Tensor& ids, const Call& call) const { top_.Forward(Run(ids, call), call); }
 
 }  // namespace ashlar::kernels

@@ -3,7 +3,7 @@
 // and values shared by groups of heads, a gated feed-forward; the keys and values are kept until the outputs end, as
 // use_cache does, but not with checkpointing.
 //
-//   Decoder model(parameters, config, {.head = DecoderHead::kLanguageModel});
+//   DecoderModel model(parameters, config, {.head = DecoderHead::kLanguageModel});
 //   Tensor loss = model.Loss(ids, labels);
 #ifndef ASHLAR_ESTIMATOR_MODELS_DECODER_H_
 #define ASHLAR_ESTIMATOR_MODELS_DECODER_H_
@@ -65,7 +65,7 @@ struct DecoderConfig {
   bool has_input_bias = false, has_output_bias = false, has_mlp_bias = false;
 };
 
-class Decoder {
+class DecoderModel {
  public:
   struct Options {
     DecoderHead head = DecoderHead::kLanguageModel;
@@ -75,7 +75,7 @@ class Decoder {
     bool is_checkpointed = false;  // each layer
     bool is_training = true;
   };
-  Decoder(Parameters& parameters, const DecoderConfig& config, const Options& options);
+  DecoderModel(Parameters& parameters, const DecoderConfig& config, const Options& options);
 
   // ids (B, S) int64; labels (B, S), of a classifier (B).
   Tensor Loss(const Tensor& ids, const Tensor& labels, const Call& call = {}) const;

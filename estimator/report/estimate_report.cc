@@ -322,7 +322,7 @@ void AppendParts(const Estimate& of, const DryRun& run, std::string& out) {
     AppendEstimatePart("from the driver", of.driver_bytes, "cuBLAS workspaces, before torch 2", out);
   AppendEstimatePart("CUDA context", of.context_bytes, of.context_source, out);
   AppendEstimatePart("= on the device", of.DeviceBytes(run), "", out);
-  if (const std::optional<Interval> interval = of.DeviceInterval(); interval.has_value()) {
+  if (const std::optional<ByteInterval> interval = of.DeviceInterval(); interval.has_value()) {
     std::string text = FormatBytes(interval->least_bytes);
     if (interval->most_bytes != interval->least_bytes)
       absl::StrAppend(&text, " to ", FormatBytes(interval->most_bytes));

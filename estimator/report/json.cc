@@ -64,7 +64,7 @@ report::Json RunJson(const Estimate& of, const std::optional<DryRun>& run) {
 }
 
 report::Json IntervalJson(const Estimate& of) {
-  const std::optional<Interval> interval = of.DeviceInterval();
+  const std::optional<ByteInterval> interval = of.DeviceInterval();
   if (!interval.has_value()) return nullptr;
   return {{"least_bytes", interval->least_bytes}, {"most_bytes", interval->most_bytes}, {"reason", interval->reason}};
 }

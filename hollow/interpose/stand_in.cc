@@ -60,12 +60,12 @@ void* Resolve(std::size_t index) {
 }
 
 // While it lives, dlsym of this thread gives the real functions: it is us who ask.
-class Finding {
+class AskingForReal {
  public:
-  Finding() : was_finding_(t_is_finding) { t_is_finding = true; }
-  ~Finding() { t_is_finding = was_finding_; }
-  Finding(const Finding&) = delete;
-  Finding& operator=(const Finding&) = delete;
+  AskingForReal() : was_finding_(t_is_finding) { t_is_finding = true; }
+  ~AskingForReal() { t_is_finding = was_finding_; }
+  AskingForReal(const AskingForReal&) = delete;
+  AskingForReal& operator=(const AskingForReal&) = delete;
 
  private:
   const bool was_finding_;
@@ -95,7 +95,7 @@ const char* TextOf(Name name) { return kEntries[static_cast<std::size_t>(name)].
 bool IsFinding() { return t_is_finding; }
 
 void* FindReal(const char* symbol) {
-  const Finding finding;
+  const AskingForReal finding;
   void* next = dlsym(RTLD_NEXT, symbol);
   if (next != nullptr) return next;
   const bool is_runtime = std::strncmp(symbol, "cuda", 4) == 0;
@@ -136,14 +136,14 @@ namespace ashlar::interpose {
 namespace {
 
 // One look at what is loaded: stops at once where nothing came since the last one.
-struct Look {
+struct LoadedLook {
   unsigned long long loaded;
   bool is_first = true;
   bool has_torch = false;
 };
 
 int LookAtLibrary(dl_phdr_info* info, std::size_t, void* data) {
-  auto* look = static_cast<Look*>(data);
+  auto* look = static_cast<LoadedLook*>(data);
   if (look->is_first && look->loaded == info->dlpi_adds) return 1;
   look->is_first = false;
   look->loaded = info->dlpi_adds;
@@ -156,7 +156,7 @@ int LookAtLibrary(dl_phdr_info* info, std::size_t, void* data) {
 
 bool TorchLook::HasTorch() {
   if (has_torch_.load(std::memory_order_relaxed)) return true;
-  Look look{loaded_.load(std::memory_order_relaxed)};
+  LoadedLook look{loaded_.load(std::memory_order_relaxed)};
   dl_iterate_phdr(LookAtLibrary, &look);
   if (look.has_torch) has_torch_.store(true, std::memory_order_relaxed);
   loaded_.store(look.loaded, std::memory_order_relaxed);

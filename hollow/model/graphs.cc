@@ -6,8 +6,8 @@
 
 namespace ashlar::hollow {
 
-Node* Graph::Add(NodeKind kind, std::vector<Node*> after, std::function<void()> action) {
-  auto node = std::make_unique<Node>();
+GraphNode* Graph::Add(NodeKind kind, std::vector<GraphNode*> after, std::function<void()> action) {
+  auto node = std::make_unique<GraphNode>();
   node->kind = kind;
   node->after = std::move(after);
   node->action = std::move(action);
@@ -16,13 +16,13 @@ Node* Graph::Add(NodeKind kind, std::vector<Node*> after, std::function<void()> 
   return nodes_.back().get();
 }
 
-bool Graph::Has(const Node* node) const { return known_.contains(node); }
+bool Graph::Has(const GraphNode* node) const { return known_.contains(node); }
 
-bool Graph::IsBefore(const Node* node, const std::vector<Node*>& ends) const {
-  std::vector<const Node*> to_visit(ends.begin(), ends.end());
-  std::set<const Node*> visited;
+bool Graph::IsBefore(const GraphNode* node, const std::vector<GraphNode*>& ends) const {
+  std::vector<const GraphNode*> to_visit(ends.begin(), ends.end());
+  std::set<const GraphNode*> visited;
   while (!to_visit.empty()) {
-    const Node* next = to_visit.back();
+    const GraphNode* next = to_visit.back();
     to_visit.pop_back();
     if (next == node) return true;
     if (!visited.insert(next).second) continue;
@@ -31,28 +31,29 @@ bool Graph::IsBefore(const Node* node, const std::vector<Node*>& ends) const {
   return false;
 }
 
-std::vector<std::pair<Node*, Node*>> Graph::Edges() const {
-  std::vector<std::pair<Node*, Node*>> out;
+std::vector<std::pair<GraphNode*, GraphNode*>> Graph::Edges() const {
+  std::vector<std::pair<GraphNode*, GraphNode*>> out;
   for (const auto& node : nodes_) {
-    for (Node* before : node->after) out.emplace_back(before, node.get());
+    for (GraphNode* before : node->after) out.emplace_back(before, node.get());
   }
   return out;
 }
 
-std::vector<Node*> Graph::Roots() const {
-  std::vector<Node*> out;
+std::vector<GraphNode*> Graph::Roots() const {
+  std::vector<GraphNode*> out;
   for (const auto& node : nodes_) {
     if (node->after.empty()) out.push_back(node.get());
   }
   return out;
 }
 
-std::vector<Node*> Graph::Order() const {
-  std::vector<Node*> out;
-  std::unordered_set<const Node*> done;
-  const auto visit = [&](Node* node) {
-    const bool is_next = !done.contains(node) && std::all_of(node->after.begin(), node->after.end(),
-                                                             [&](const Node* before) { return done.contains(before); });
+std::vector<GraphNode*> Graph::Order() const {
+  std::vector<GraphNode*> out;
+  std::unordered_set<const GraphNode*> done;
+  const auto visit = [&](GraphNode* node) {
+    const bool is_next =
+        !done.contains(node) && std::all_of(node->after.begin(), node->after.end(),
+                                            [&](const GraphNode* before) { return done.contains(before); });
     if (!is_next) return;
     done.insert(node);
     out.push_back(node);
@@ -69,9 +70,9 @@ std::vector<Node*> Graph::Order() const {
 std::unique_ptr<Graph> Graph::Clone() const {
   auto out = std::make_unique<Graph>();
   out->kept = kept;
-  std::unordered_map<const Node*, Node*> copies;
+  std::unordered_map<const GraphNode*, GraphNode*> copies;
   for (const auto& node : nodes_) {
-    Node* copy = out->Add(node->kind, {}, node->action);
+    GraphNode* copy = out->Add(node->kind, {}, node->action);
     copy->params = node->params;
     copy->event = node->event;
     copy->memory = node->memory;
@@ -81,18 +82,18 @@ std::unique_ptr<Graph> Graph::Clone() const {
     copies.emplace(node.get(), copy);
   }
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    for (const Node* before : nodes_[i]->after) out->nodes_[i]->after.push_back(copies.at(before));
+    for (const GraphNode* before : nodes_[i]->after) out->nodes_[i]->after.push_back(copies.at(before));
   }
   return out;
 }
 
-Node* Graph::CopyOf(const Node* original) const {
+GraphNode* Graph::CopyOf(const GraphNode* original) const {
   const auto it =
       std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& own) { return own->original == original; });
   return it == nodes_.end() ? nullptr : it->get();
 }
 
-bool Graph::Remove(const Node* node) {
+bool Graph::Remove(const GraphNode* node) {
   for (const auto& other : nodes_) std::erase(other->after, node);
   known_.erase(node);
   return std::erase_if(nodes_, [&](const auto& own) { return own.get() == node; }) > 0;
@@ -121,7 +122,7 @@ std::unique_ptr<Graph> Graphs::Take(const void* graph) {
 namespace {
 
 // The graph itself, or a child in it.
-Graph* HavingIn(Graph* graph, const Node* wanted) {
+Graph* HavingIn(Graph* graph, const GraphNode* wanted) {
   if (graph->Has(wanted)) return graph;
   for (const auto& node : graph->nodes()) {
     if (node->child == nullptr) continue;
@@ -151,7 +152,7 @@ Graph* Graphs::Find(const void* graph) const {
   return nullptr;
 }
 
-Graph* Graphs::Having(const Node* node) const {
+Graph* Graphs::Having(const GraphNode* node) const {
   for (const auto& [handle, own] : graphs_) {
     if (Graph* found = HavingIn(own.get(), node); found != nullptr) return found;
   }

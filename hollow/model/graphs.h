@@ -32,43 +32,43 @@ enum class NodeKind : int {
 
 class Graph;
 
-struct Node {
+struct GraphNode {
   NodeKind kind = NodeKind::kEmpty;
-  std::vector<Node*> after;            // what it depends on
-  std::function<void()> action;        // may be empty
-  std::vector<unsigned char> params;   // as the program gave them: the bytes of CUDA's struct for the kind
-  void* event = nullptr;               // of nodes that wait for one or record one
-  std::shared_ptr<const void> memory;  // of a node that allocates: frees it when no graph has the node any more
-  std::unique_ptr<Graph> child;        // of a node that is a graph
-  const Node* original = nullptr;      // of a node in a clone: what it was cloned from
-  bool is_enabled = true;              // in an instantiated graph
+  std::vector<GraphNode*> after;        // what it depends on
+  std::function<void()> action;         // may be empty
+  std::vector<unsigned char> params;    // as the program gave them: the bytes of CUDA's struct for the kind
+  void* event = nullptr;                // of nodes that wait for one or record one
+  std::shared_ptr<const void> memory;   // of a node that allocates: frees it when no graph has the node any more
+  std::unique_ptr<Graph> child;         // of a node that is a graph
+  const GraphNode* original = nullptr;  // of a node in a clone: what it was cloned from
+  bool is_enabled = true;               // in an instantiated graph
 };
 
 class Graph {
  public:
-  Node* Add(NodeKind kind, std::vector<Node*> after, std::function<void()> action = {});
-  bool Has(const Node* node) const;
+  GraphNode* Add(NodeKind kind, std::vector<GraphNode*> after, std::function<void()> action = {});
+  bool Has(const GraphNode* node) const;
   // Whether all that `node` says is before it is, with everything, before one of `ends`.
-  bool IsBefore(const Node* node, const std::vector<Node*>& ends) const;
-  std::vector<std::pair<Node*, Node*>> Edges() const;  // (before, after)
-  std::vector<Node*> Roots() const;
+  bool IsBefore(const GraphNode* node, const std::vector<GraphNode*>& ends) const;
+  std::vector<std::pair<GraphNode*, GraphNode*>> Edges() const;  // (before, after)
+  std::vector<GraphNode*> Roots() const;
   // The nodes in an order that the edges allow, as near as it can be to the order in which they were added; fewer than
   // all where edges form a circle.
-  std::vector<Node*> Order() const;
+  std::vector<GraphNode*> Order() const;
   // A copy, with the new node of each old one in the same place.
   std::unique_ptr<Graph> Clone() const;
   // The copy of a node of another graph that this one was cloned from; nullptr where there is none.
-  Node* CopyOf(const Node* original) const;
-  bool Remove(const Node* node);  // and its edges
+  GraphNode* CopyOf(const GraphNode* original) const;
+  bool Remove(const GraphNode* node);  // and its edges
 
-  const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+  const std::vector<std::unique_ptr<GraphNode>>& nodes() const { return nodes_; }
   bool has_memory_nodes() const;
 
   std::vector<std::shared_ptr<const void>> kept;  // the program's objects, which live as long as the graph
 
  private:
-  std::vector<std::unique_ptr<Node>> nodes_;
-  std::unordered_set<const Node*> known_;
+  std::vector<std::unique_ptr<GraphNode>> nodes_;
+  std::unordered_set<const GraphNode*> known_;
 };
 
 // What is launched: a graph as it was when it was instantiated, or last updated.
@@ -84,7 +84,7 @@ class Graphs {
   std::unique_ptr<Graph> Take(const void* graph);  // nullptr where it is none of these
   Graph* Find(const void* graph) const;
   // The graph, a child of one included, that has the node.
-  Graph* Having(const Node* node) const;
+  Graph* Having(const GraphNode* node) const;
 
   void* KeepExec(std::shared_ptr<GraphExec> exec);
   std::shared_ptr<GraphExec> FindExec(const void* exec) const;

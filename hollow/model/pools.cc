@@ -14,7 +14,7 @@ constexpr std::uint64_t UpTo(std::uint64_t value, std::uint64_t step) { return D
 
 }  // namespace
 
-bool Pool::Reserve() {
+bool PoolModel::Reserve() {
   if (range_.has_value()) return true;
   const std::uint64_t bytes = 4 * UpTo(device_.total_bytes(), kChunk);
   const device::PlacedMemory placed = device_.addresses().Reserve(bytes, kChunk);
@@ -24,7 +24,7 @@ bool Pool::Reserve() {
   return range_->free.TakeAt(placed.address, bytes);
 }
 
-std::uint64_t Pool::MissingChunks(std::uint64_t address, std::uint64_t size_bytes) const {
+std::uint64_t PoolModel::MissingChunks(std::uint64_t address, std::uint64_t size_bytes) const {
   std::uint64_t missing = 0;
   for (std::uint64_t chunk = DownTo(address, kChunk); chunk < address + size_bytes; chunk += kChunk) {
     missing += chunks_.contains(chunk) ? 0 : 1;
@@ -32,7 +32,7 @@ std::uint64_t Pool::MissingChunks(std::uint64_t address, std::uint64_t size_byte
   return missing;
 }
 
-std::optional<std::uint64_t> Pool::CheapestPlace(std::uint64_t size_bytes) const {
+std::optional<std::uint64_t> PoolModel::CheapestPlace(std::uint64_t size_bytes) const {
   std::optional<std::uint64_t> best;
   std::uint64_t least = 0;
   const auto look_at = [&](std::uint64_t address, std::uint64_t end) {
@@ -56,7 +56,7 @@ std::optional<std::uint64_t> Pool::CheapestPlace(std::uint64_t size_bytes) const
   return best;
 }
 
-Error Pool::Grow(std::uint64_t size_bytes) {
+Error PoolModel::Grow(std::uint64_t size_bytes) {
   const std::optional<std::uint64_t> place = CheapestPlace(size_bytes);
   if (!place.has_value()) return Error::kOutOfMemory;
   const std::uint64_t bytes = MissingChunks(*place, size_bytes) * kChunk;
@@ -71,7 +71,7 @@ Error Pool::Grow(std::uint64_t size_bytes) {
   return Error::kNone;
 }
 
-void Pool::CountInChunks(std::uint64_t address, std::uint64_t size_bytes, bool is_taken) {
+void PoolModel::CountInChunks(std::uint64_t address, std::uint64_t size_bytes, bool is_taken) {
   const std::uint64_t end = address + size_bytes;
   for (std::uint64_t chunk = DownTo(address, kChunk); chunk < end; chunk += kChunk) {
     const std::uint64_t inside = std::min(end, chunk + kChunk) - std::max(address, chunk);
@@ -80,7 +80,7 @@ void Pool::CountInChunks(std::uint64_t address, std::uint64_t size_bytes, bool i
   }
 }
 
-Error Pool::Allocate(std::uint64_t size_bytes, Allocations& allocations, std::uint64_t* address) {
+Error PoolModel::Allocate(std::uint64_t size_bytes, Allocations& allocations, std::uint64_t* address) {
   if (size_bytes > std::uint64_t{1} << 60) return device_.Answer(Error::kOutOfMemory);
   if (const Error error = device_.Ask(size_bytes); error != Error::kNone) return error;
   if (!Reserve()) return device_.Answer(Error::kOutOfMemory);
@@ -104,7 +104,7 @@ Error Pool::Allocate(std::uint64_t size_bytes, Allocations& allocations, std::ui
   return Error::kNone;
 }
 
-void Pool::Free(std::uint64_t address, Allocations& allocations) {
+void PoolModel::Free(std::uint64_t address, Allocations& allocations) {
   const auto block = blocks_.find(address);
   if (block == blocks_.end()) return;
   range_->free.Give(address, block->second);
@@ -114,7 +114,7 @@ void Pool::Free(std::uint64_t address, Allocations& allocations) {
   allocations.Remove(address);
 }
 
-void Pool::TrimTo(std::uint64_t keep_bytes) {
+void PoolModel::TrimTo(std::uint64_t keep_bytes) {
   for (auto it = chunks_.begin(); it != chunks_.end() && use.reserved > keep_bytes;) {
     if (it->second > 0) {
       ++it;

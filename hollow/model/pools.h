@@ -34,10 +34,10 @@ struct PoolUse {
   std::uint64_t used_high = 0;
 };
 
-class Pool {
+class PoolModel {
  public:
   // `max_bytes`: 0 is without limit.
-  Pool(DeviceModel& device, int ordinal, std::uint64_t id, std::uint64_t max_bytes)
+  PoolModel(DeviceModel& device, int ordinal, std::uint64_t id, std::uint64_t max_bytes)
       : device_(device), ordinal_(ordinal), id_(id), max_bytes_(max_bytes) {}
 
   Error Allocate(std::uint64_t size_bytes, Allocations& allocations, std::uint64_t* address);

@@ -291,15 +291,15 @@ std::uint64_t SharedMachine::Peak(int device) {
   return accounting_->peak[device];
 }
 
-std::vector<ProcessUse> SharedMachine::Processes(int device) {
+std::vector<ProcessBytes> SharedMachine::Processes(int device) {
   const Lock lock(*this);
   ForgetDead();
-  std::vector<ProcessUse> uses;
+  std::vector<ProcessBytes> uses;
   for (int place = 0; place < accounting_->places; ++place) {
     const Accounting::Place& one = accounting_->place[place];
     if (one.process.pid != 0 && one.bytes[device] != 0) uses.push_back({one.process.pid, one.bytes[device]});
   }
-  std::sort(uses.begin(), uses.end(), [](const ProcessUse& a, const ProcessUse& b) { return a.pid < b.pid; });
+  std::sort(uses.begin(), uses.end(), [](const ProcessBytes& a, const ProcessBytes& b) { return a.pid < b.pid; });
   return uses;
 }
 

@@ -47,10 +47,10 @@ struct ProcessId {
 
 bool IsAlive(const ProcessId& process);
 
-struct ProcessUse {
+struct ProcessBytes {
   int pid = 0;
   std::uint64_t bytes = 0;
-  bool operator==(const ProcessUse&) const = default;
+  bool operator==(const ProcessBytes&) const = default;
 };
 
 using ShareHandle = std::array<unsigned char, 64>;  // as long as cudaIpcMemHandle_t and CUipcMemHandle
@@ -99,7 +99,7 @@ class SharedMachine {
   // The most bytes that all processes had in use at one time.
   std::uint64_t Peak(int device);
   // Those with bytes in use on the device, by pid.
-  std::vector<ProcessUse> Processes(int device);
+  std::vector<ProcessBytes> Processes(int device);
   // Gives back all that this process has: for a process that ends in order.
   void Leave();
 

@@ -16,52 +16,52 @@ Streams::Streams(const LagModel& lag, int devices) : lag_(lag) {
   for (int device = 0; device < devices; ++device) defaults_.push_back(Create(device, 0, 0));
 }
 
-Stream* Streams::Create(int device, unsigned flags, int priority) {
-  auto stream = std::make_unique<Stream>();
+StreamModel* Streams::Create(int device, unsigned flags, int priority) {
+  auto stream = std::make_unique<StreamModel>();
   stream->id = next_id_++;
   stream->device = device;
   stream->flags = flags;
   stream->priority = priority;
-  Stream* out = stream.get();
+  StreamModel* out = stream.get();
   by_id_.emplace(out->id, out);
   streams_.emplace(out, std::move(stream));
   return out;
 }
 
-Error Streams::Destroy(Stream& stream) {
+Error Streams::Destroy(StreamModel& stream) {
   if (stream.capture != nullptr) return Invalidate(*stream.capture, Error::kCaptureUnsupported);
   by_id_.erase(stream.id);
   streams_.erase(&stream);
   return Error::kNone;
 }
 
-Stream* Streams::FindStream(const void* handle) {
+StreamModel* Streams::FindStream(const void* handle) {
   const auto it = streams_.find(handle);
   return it == streams_.end() ? nullptr : it->second.get();
 }
 
-Event* Streams::FindEvent(const void* handle) {
+EventModel* Streams::FindEvent(const void* handle) {
   const auto it = events_.find(handle);
   return it == events_.end() ? nullptr : it->second.get();
 }
 
-Event* Streams::CreateEvent(int device, unsigned flags) {
-  auto event = std::make_unique<Event>();
+EventModel* Streams::CreateEvent(int device, unsigned flags) {
+  auto event = std::make_unique<EventModel>();
   event->device = device;
   event->flags = flags;
-  Event* out = event.get();
+  EventModel* out = event.get();
   events_.emplace(out, std::move(event));
   return out;
 }
 
-void Streams::Count(Stream& stream) {
+void Streams::Count(StreamModel& stream) {
   now_ns_ += kCallNs;
   ++stream.given;
   stream.queries = 0;
   stream.busy_until_ns = std::max(stream.busy_until_ns, now_ns_) + lag_.work_ns;
 }
 
-Error Streams::Submit(Stream& stream, NodeKind kind, const std::function<void()>& action, bool* runs_now) {
+Error Streams::Submit(StreamModel& stream, NodeKind kind, const std::function<void()>& action, bool* runs_now) {
   *runs_now = false;
   if (stream.capture == nullptr) {
     Count(stream);
@@ -73,7 +73,7 @@ Error Streams::Submit(Stream& stream, NodeKind kind, const std::function<void()>
   return Error::kNone;
 }
 
-Error Streams::Record(Event& event, Stream& stream) {
+Error Streams::Record(EventModel& event, StreamModel& stream) {
   event.is_recorded = true;
   event.queries = 0;
   event.capture_id = 0;
@@ -92,7 +92,7 @@ Error Streams::Record(Event& event, Stream& stream) {
   return Error::kNone;
 }
 
-Error Streams::Wait(Stream& stream, const Event& event) {
+Error Streams::Wait(StreamModel& stream, const EventModel& event) {
   if (!event.is_recorded) return Error::kNone;
   if (event.capture_id != 0) {
     Capture* capture = FindCapture(event.capture_id);
@@ -102,7 +102,7 @@ Error Streams::Wait(Stream& stream, const Event& event) {
       return Invalidate(*capture, Error::kCaptureMerge);
     }
     if (stream.capture == nullptr) Join(stream, *capture);
-    for (Node* node : event.frontier) {
+    for (GraphNode* node : event.frontier) {
       if (std::find(stream.frontier.begin(), stream.frontier.end(), node) == stream.frontier.end()) {
         stream.frontier.push_back(node);
       }
@@ -116,10 +116,10 @@ Error Streams::Wait(Stream& stream, const Event& event) {
   return Error::kNone;
 }
 
-Error Streams::SubmitEvent(Stream& stream, NodeKind kind, Event& event) {
+Error Streams::SubmitEvent(StreamModel& stream, NodeKind kind, EventModel& event) {
   if (stream.capture == nullptr) return Error::kIllegalState;
   if (!stream.capture->is_valid) return Error::kCaptureInvalidated;
-  Node* node = stream.capture->graph->Add(kind, stream.frontier);
+  GraphNode* node = stream.capture->graph->Add(kind, stream.frontier);
   node->event = &event;
   stream.frontier = {node};
   return Error::kNone;
@@ -132,9 +132,9 @@ void Streams::Finish(std::uint64_t stream_id, std::uint64_t given) {
     to_finish.pop_back();
     const auto it = by_id_.find(id);
     if (it == by_id_.end() || it->second->done >= count) continue;
-    Stream& stream = *it->second;
+    StreamModel& stream = *it->second;
     stream.done = count;
-    std::erase_if(stream.waits, [&, &last = count](const Stream::Wait& wait) {
+    std::erase_if(stream.waits, [&, &last = count](const StreamModel::Wait& wait) {
       if (wait.at > last) return false;
       to_finish.emplace_back(wait.stream_id, wait.given);
       return true;
@@ -147,7 +147,7 @@ Error Streams::AskedOfCapture(std::uint64_t id) {
   return capture == nullptr || !capture->is_valid ? Error::kInvalidValue : Invalidate(*capture, Error::kCapturedEvent);
 }
 
-Error Streams::Query(Event& event, std::uint64_t host_done) {
+Error Streams::Query(EventModel& event, std::uint64_t host_done) {
   if (event.capture_id != 0) return AskedOfCapture(event.capture_id);
   if (!event.is_recorded) return Error::kNone;
   now_ns_ += kCallNs;
@@ -164,7 +164,7 @@ Error Streams::Query(Event& event, std::uint64_t host_done) {
   return Error::kNone;
 }
 
-Error Streams::Query(Stream& stream, std::uint64_t host_done) {
+Error Streams::Query(StreamModel& stream, std::uint64_t host_done) {
   if (stream.capture != nullptr) return Invalidate(*stream.capture, Error::kCaptureUnsupported);
   now_ns_ += kCallNs;
   if (stream.host_ticket > host_done) return Error::kNotReady;
@@ -175,7 +175,7 @@ Error Streams::Query(Stream& stream, std::uint64_t host_done) {
   return Error::kNone;
 }
 
-Error Streams::Synchronize(Event& event) {
+Error Streams::Synchronize(EventModel& event) {
   if (event.capture_id != 0) return AskedOfCapture(event.capture_id);
   if (!event.is_recorded) return Error::kNone;
   now_ns_ = std::max(now_ns_ + kCallNs, event.done_at_ns);
@@ -184,7 +184,7 @@ Error Streams::Synchronize(Event& event) {
   return Error::kNone;
 }
 
-Error Streams::Synchronize(Stream& stream) {
+Error Streams::Synchronize(StreamModel& stream) {
   if (stream.capture != nullptr) return Invalidate(*stream.capture, Error::kCaptureUnsupported);
   now_ns_ = std::max(now_ns_ + kCallNs, stream.busy_until_ns);
   stream.queries = lag_.queries;
@@ -219,7 +219,7 @@ std::uint64_t Streams::LastHostTicket(int device) const {
   return last;
 }
 
-Error Streams::ElapsedMs(const Event& begin, const Event& end, float* ms) {
+Error Streams::ElapsedMs(const EventModel& begin, const EventModel& end, float* ms) {
   if (((begin.flags | end.flags) & kEventDisableTiming) != 0 || !begin.is_recorded || !end.is_recorded) {
     return Error::kInvalidHandle;
   }
@@ -236,7 +236,7 @@ Error Streams::Invalidate(Capture& capture, Error error) {
   return error;
 }
 
-void Streams::Join(Stream& stream, Capture& capture) {
+void Streams::Join(StreamModel& stream, Capture& capture) {
   stream.capture = &capture;
   stream.frontier.clear();
   capture.streams.push_back(&stream);
@@ -254,15 +254,15 @@ Graph* Streams::FindCapturedGraph(const void* graph) {
   return nullptr;
 }
 
-Graph* Streams::FindCapturedGraphHaving(const Node* node) {
+Graph* Streams::FindCapturedGraphHaving(const GraphNode* node) {
   for (const auto& capture : captures_) {
     if (capture->graph->Has(node)) return capture->graph.get();
   }
   return nullptr;
 }
 
-Error Streams::BeginCapture(Stream& stream, CaptureMode mode, std::uint64_t thread, std::unique_ptr<Graph> into,
-                            std::vector<Node*> after) {
+Error Streams::BeginCapture(StreamModel& stream, CaptureMode mode, std::uint64_t thread, std::unique_ptr<Graph> into,
+                            std::vector<GraphNode*> after) {
   if (stream.capture != nullptr) return Error::kIllegalState;
   if (std::find(defaults_.begin(), defaults_.end(), &stream) != defaults_.end()) return Error::kCaptureUnsupported;
   auto capture = std::make_unique<Capture>();
@@ -279,19 +279,19 @@ Error Streams::BeginCapture(Stream& stream, CaptureMode mode, std::uint64_t thre
   return Error::kNone;
 }
 
-Error Streams::EndCapture(Stream& stream, std::uint64_t thread, std::unique_ptr<Graph>* graph) {
+Error Streams::EndCapture(StreamModel& stream, std::uint64_t thread, std::unique_ptr<Graph>* graph) {
   Capture* capture = stream.capture;
   if (capture == nullptr) return Error::kIllegalState;
   if (capture->origin != &stream) return Invalidate(*capture, Error::kCaptureUnmatched);
   if (capture->mode != CaptureMode::kRelaxed && capture->thread != thread) return Error::kCaptureWrongThread;
   Error error = capture->is_valid ? Error::kNone : Error::kCaptureInvalidated;
-  for (Stream* joined : capture->streams) {
-    for (const Node* node : joined->frontier) {
+  for (StreamModel* joined : capture->streams) {
+    for (const GraphNode* node : joined->frontier) {
       const bool is_joined = capture->graph->IsBefore(node, stream.frontier);
       if (!is_joined && error == Error::kNone) error = Error::kCaptureUnjoined;
     }
   }
-  for (Stream* joined : capture->streams) {
+  for (StreamModel* joined : capture->streams) {
     joined->capture = nullptr;
     if (joined != &stream) joined->frontier.clear();
   }
@@ -315,7 +315,7 @@ Error Streams::CheckUnsafeCall(CaptureMode mode, std::uint64_t thread) {
 
 Error Streams::CheckLegacyCall() {
   for (const auto& capture : captures_) {
-    for (const Stream* stream : capture->streams) {
+    for (const StreamModel* stream : capture->streams) {
       if ((stream->flags & kNonBlocking) == 0) return Invalidate(*capture, Error::kCaptureImplicit);
     }
   }

@@ -11,9 +11,9 @@
 // Guide's, "Stream Capture": what is forbidden invalidates the capture.
 //
 //   Streams streams({.queries = 6}, 1);
-//   Stream* stream = streams.Create(0, 0, 0);
+//   StreamModel* stream = streams.Create(0, 0, 0);
 //   streams.Submit(*stream, NodeKind::kKernel, {});
-//   Event* event = streams.CreateEvent(0, 0);
+//   EventModel* event = streams.CreateEvent(0, 0);
 //   streams.Record(*event, *stream);
 //   streams.Query(*event);   // Error::kNotReady, five times
 //
@@ -44,20 +44,20 @@ enum class CaptureMode : int { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
 
 inline constexpr unsigned kEventInterprocess = 4;  // cudaEventInterprocess, a flag of events
 
-struct Stream;
+struct StreamModel;
 
 struct Capture {
   std::uint64_t id = 0;
   CaptureMode mode = CaptureMode::kGlobal;
   std::uint64_t thread = 0;  // that began it
-  Stream* origin = nullptr;
+  StreamModel* origin = nullptr;
   std::unique_ptr<Graph> graph;
   bool is_given_back = false;  // the graph was the program's before: it stays one where the capture fails
   bool is_valid = true;
-  std::vector<Stream*> streams;  // the origin and those that joined
+  std::vector<StreamModel*> streams;  // the origin and those that joined
 };
 
-struct Stream {
+struct StreamModel {
   std::uint64_t id = 0;
   int device = 0;
   unsigned flags = 0;
@@ -75,10 +75,10 @@ struct Stream {
   };
   std::vector<Wait> waits;
   Capture* capture = nullptr;
-  std::vector<Node*> frontier;  // under capture: what the next work comes after
+  std::vector<GraphNode*> frontier;  // under capture: what the next work comes after
 };
 
-struct Event {
+struct EventModel {
   int device = 0;
   unsigned flags = 0;
   bool is_recorded = false;
@@ -88,7 +88,7 @@ struct Event {
   std::uint64_t host_ticket = 0;
   std::uint64_t queries = 0;
   std::uint64_t capture_id = 0;  // not 0: recorded in this capture
-  std::vector<Node*> frontier;
+  std::vector<GraphNode*> frontier;
 };
 
 class Streams {
@@ -96,49 +96,49 @@ class Streams {
   // Each device has a default stream.
   Streams(const LagModel& lag, int devices);
 
-  Stream* Create(int device, unsigned flags, int priority);
-  Error Destroy(Stream& stream);
-  Stream& Default(int device) { return *defaults_[device]; }
+  StreamModel* Create(int device, unsigned flags, int priority);
+  Error Destroy(StreamModel& stream);
+  StreamModel& Default(int device) { return *defaults_[device]; }
   // nullptr where the handle is none of ours, or gone.
-  Stream* FindStream(const void* handle);
-  Event* FindEvent(const void* handle);
-  Event* CreateEvent(int device, unsigned flags);
-  void Destroy(Event& event) { events_.erase(&event); }
+  StreamModel* FindStream(const void* handle);
+  EventModel* FindEvent(const void* handle);
+  EventModel* CreateEvent(int device, unsigned flags);
+  void Destroy(EventModel& event) { events_.erase(&event); }
 
   // Work with an optional action. Where the stream is under capture the action becomes the node's; else it is the
   // caller's to do now, and `runs_now` is true.
-  Error Submit(Stream& stream, NodeKind kind, const std::function<void()>& action, bool* runs_now);
+  Error Submit(StreamModel& stream, NodeKind kind, const std::function<void()>& action, bool* runs_now);
   // Counts work without an action on a stream that is not under capture.
-  void Count(Stream& stream);
+  void Count(StreamModel& stream);
 
-  Error Record(Event& event, Stream& stream);
-  Error Wait(Stream& stream, const Event& event);
+  Error Record(EventModel& event, StreamModel& stream);
+  Error Wait(StreamModel& stream, const EventModel& event);
   // An external event: under capture a node of the graph, which records the event (kRecordEvent) or waits for it
   // (kWaitEvent) at each launch. The event stays as it is until then.
-  Error SubmitEvent(Stream& stream, NodeKind kind, Event& event);
+  Error SubmitEvent(StreamModel& stream, NodeKind kind, EventModel& event);
   // `host_done`: host functions up to this ticket have run.
-  Error Query(Event& event, std::uint64_t host_done);
-  Error Query(Stream& stream, std::uint64_t host_done);
+  Error Query(EventModel& event, std::uint64_t host_done);
+  Error Query(StreamModel& stream, std::uint64_t host_done);
   // Queries of events that were answered "done" as there is no lag, of work that the host had not waited for.
   std::uint64_t found_done() const { return found_done_; }
-  Error Synchronize(Event& event);
-  Error Synchronize(Stream& stream);
+  Error Synchronize(EventModel& event);
+  Error Synchronize(StreamModel& stream);
   void SynchronizeDevice(int device);
   // What the default stream waits for: all but streams that were made not to block it.
   void SynchronizeBlocking(int device);
   std::uint64_t LastHostTicket(int device) const;
   // Of two events of one device, each recorded with its time.
-  Error ElapsedMs(const Event& begin, const Event& end, float* ms);
+  Error ElapsedMs(const EventModel& begin, const EventModel& end, float* ms);
 
   // `into`: a graph of the program's own, whose nodes `after` come before what is captured.
-  Error BeginCapture(Stream& stream, CaptureMode mode, std::uint64_t thread, std::unique_ptr<Graph> into = nullptr,
-                     std::vector<Node*> after = {});
+  Error BeginCapture(StreamModel& stream, CaptureMode mode, std::uint64_t thread, std::unique_ptr<Graph> into = nullptr,
+                     std::vector<GraphNode*> after = {});
   // Gives the graph back, also with an error where it was the program's own.
-  Error EndCapture(Stream& stream, std::uint64_t thread, std::unique_ptr<Graph>* graph);
+  Error EndCapture(StreamModel& stream, std::uint64_t thread, std::unique_ptr<Graph>* graph);
   // The graph of this address that is being captured; nullptr where none is.
   Graph* FindCapturedGraph(const void* graph);
   // The one that is being captured and has the node; nullptr where none is.
-  Graph* FindCapturedGraphHaving(const Node* node);
+  Graph* FindCapturedGraphHaving(const GraphNode* node);
   // A call that a capture forbids: an error where one under way forbids it to a thread in this mode, which is invalid
   // then.
   Error CheckUnsafeCall(CaptureMode mode, std::uint64_t thread);
@@ -154,14 +154,14 @@ class Streams {
   Error Invalidate(Capture& capture, Error error);
   // The host asked an event that was recorded in the capture: that breaks it, and means nothing once it has ended.
   Error AskedOfCapture(std::uint64_t id);
-  void Join(Stream& stream, Capture& capture);
+  void Join(StreamModel& stream, Capture& capture);
   Capture* FindCapture(std::uint64_t id);
 
   LagModel lag_;
-  std::unordered_map<const void*, std::unique_ptr<Stream>> streams_;
-  std::unordered_map<std::uint64_t, Stream*> by_id_;
-  std::unordered_map<const void*, std::unique_ptr<Event>> events_;
-  std::vector<Stream*> defaults_;
+  std::unordered_map<const void*, std::unique_ptr<StreamModel>> streams_;
+  std::unordered_map<std::uint64_t, StreamModel*> by_id_;
+  std::unordered_map<const void*, std::unique_ptr<EventModel>> events_;
+  std::vector<StreamModel*> defaults_;
   std::vector<std::unique_ptr<Capture>> captures_;
   std::atomic<std::uint64_t> capture_count_ = 0;
   std::uint64_t next_id_ = 1;

@@ -155,7 +155,7 @@ Process::Process(const Settings& from)
       streams({settings.lag_queries, settings.lag_ns}, settings.devices) {
   for (int i = 0; i < settings.devices; ++i) {
     const std::uint64_t id = static_cast<std::uint64_t>(i) + 1;
-    pools.emplace(id, std::make_unique<Pool>(*devices[i], i, id, 0));
+    pools.emplace(id, std::make_unique<PoolModel>(*devices[i], i, id, 0));
     current_pools.push_back(id);
   }
 }
@@ -193,7 +193,7 @@ std::uint64_t TotalBytes(int device) {
   return process.devices[device]->total_bytes();
 }
 
-std::vector<ProcessUse> ProcessesOn(int device) { return TheProcess().shared.Processes(device); }
+std::vector<ProcessBytes> ProcessesOn(int device) { return TheProcess().shared.Processes(device); }
 
 CublasHold HoldForCublas() {
   Process& process = TheProcess();

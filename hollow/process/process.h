@@ -88,9 +88,9 @@ struct Process {
   Devices devices;
   Allocations allocations;
   VirtualMemory virtual_memory;
-  std::map<std::uint64_t, std::unique_ptr<Pool>> pools;  // by id; the first of each device is its default
-  std::vector<std::uint64_t> current_pools;              // by device
-  std::map<int, DeviceLimits> limits;                    // by device
+  std::map<std::uint64_t, std::unique_ptr<PoolModel>> pools;  // by id; the first of each device is its default
+  std::vector<std::uint64_t> current_pools;                   // by device
+  std::map<int, DeviceLimits> limits;                         // by device
   Streams streams;
   Graphs graphs;
   Peers peers;
@@ -121,7 +121,7 @@ int& CurrentDevice();
 const Settings& TheSettings();
 std::uint64_t UsedBytes(int device);  // of all processes, contexts included
 std::uint64_t TotalBytes(int device);
-std::vector<ProcessUse> ProcessesOn(int device);
+std::vector<ProcessBytes> ProcessesOn(int device);
 
 // What the driver takes for a handle of cuBLAS (DeviceModel::HoldForCublas), on the current device.
 struct CublasHold {

@@ -24,26 +24,26 @@ namespace ashlar::record {
 
 // One row of a log, made without memory of the heap: fields with a space between them, and a line end.
 //
-//   Row row('a');
+//   LogRow row('a');
 //   row.Decimal(12).Hex(0x7f0000000000).Text("cudaMalloc");
 //   log.Append(row.Finish());          // "a 12 0x7f0000000000 cudaMalloc\n"
 //
 // What does not fit into kMostBytes is left out.
-class Row {
+class LogRow {
  public:
   static constexpr std::size_t kMostBytes = 8192;
 
-  explicit Row(char kind) : used_(1) { bytes_[0] = kind; }
+  explicit LogRow(char kind) : used_(1) { bytes_[0] = kind; }
 
-  Row& Decimal(std::int64_t value) { return Number(value, 10); }
-  Row& Decimal(std::uint64_t value) { return Number(value, 10); }
-  Row& Hex(std::uint64_t value) {
+  LogRow& Decimal(std::int64_t value) { return Number(value, 10); }
+  LogRow& Decimal(std::uint64_t value) { return Number(value, 10); }
+  LogRow& Hex(std::uint64_t value) {
     Text("0x");
     used_ = static_cast<std::size_t>(std::to_chars(Next(), End(), value, 16).ptr - bytes_.data());
     return *this;
   }
   // A line end in it would end the row.
-  Row& Text(std::string_view text) {
+  LogRow& Text(std::string_view text) {
     Put(" ");
     const std::size_t start = used_;
     Put(text);
@@ -57,7 +57,7 @@ class Row {
 
  private:
   template <typename Value>
-  Row& Number(Value value, int base) {
+  LogRow& Number(Value value, int base) {
     Put(" ");
     used_ = static_cast<std::size_t>(std::to_chars(Next(), End(), value, base).ptr - bytes_.data());
     return *this;

@@ -29,7 +29,7 @@ int CurrentDevice() {
   return device_of_runtime(&device) == 0 ? device : 0;
 }
 
-DeviceMemory MemoryOfDevice() {
+DeviceBytes MemoryOfDevice() {
   std::size_t free_bytes = 0, total_bytes = 0;
   if (memory_of_device(&free_bytes, &total_bytes) != 0) return {};
   return {free_bytes, total_bytes};
@@ -45,11 +45,11 @@ std::int64_t MicrosecondsOf(clockid_t clock) {
   return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
 }
 
-struct Recorder {
-  explicit Recorder(const std::string& folder) : log(folder + "/native-" + std::to_string(getpid()) + ".log") {
+struct LogRecorder {
+  explicit LogRecorder(const std::string& folder) : log(folder + "/native-" + std::to_string(getpid()) + ".log") {
     start_us = MicrosecondsOf(CLOCK_MONOTONIC);
     log.Append("ashlar-native-log 1\n");
-    Row row('p');
+    LogRow row('p');
     row.Decimal(std::int64_t{getpid()}).Decimal(MicrosecondsOf(CLOCK_REALTIME));
     log.Append(row.Finish());
   }
@@ -63,7 +63,7 @@ struct Recorder {
 
 std::mutex g_mutex;
 interpose::TorchLook g_torch;
-Recorder* g_recorder = nullptr;  // never destroyed: programs call CUDA until their very end
+LogRecorder* g_recorder = nullptr;  // never destroyed: programs call CUDA until their very end
 
 void BeforeFork() { g_mutex.lock(); }
 void InParent() { g_mutex.unlock(); }
@@ -81,21 +81,21 @@ class Writer {
   enum class Look { kForTorch, kNot };
   explicit Writer(Look look) : lock_(g_mutex) {
     if (look == Look::kNot || g_recorder == nullptr || !g_torch.HasTorch()) return;
-    Row row('t');
+    LogRow row('t');
     g_recorder->log.Append(row.Decimal(g_recorder->Now()).Finish());
     g_recording = Recording::kOff;
     delete g_recorder;
     g_recorder = nullptr;
   }
   explicit operator bool() const { return g_recorder != nullptr && !g_recorder->log.is_broken(); }
-  Row Start(char kind) const {
-    Row out(kind);
+  LogRow Start(char kind) const {
+    LogRow out(kind);
     out.Decimal(g_recorder->Now());
     return out;
   }
   Stacks& stacks() const { return g_recorder->stacks; }
   Log& log() const { return g_recorder->log; }
-  void Append(Row& row) const { g_recorder->log.Append(row.Finish()); }
+  void Append(LogRow& row) const { g_recorder->log.Append(row.Finish()); }
 
  private:
   const std::lock_guard<std::mutex> lock_;
@@ -121,7 +121,7 @@ std::uint64_t NumberOfStack(const Caller& caller) {
 __attribute__((destructor)) void TellEnd() {
   const std::unique_lock<std::mutex> lock(g_mutex, std::try_to_lock);  // another thread may hold it for good
   if (!lock.owns_lock() || g_recorder == nullptr) return;
-  Row row('e');
+  LogRow row('e');
   g_recorder->log.Append(row.Decimal(g_recorder->Now()).Finish());
 }
 
@@ -133,7 +133,7 @@ Recording StartRecording() {
   static const bool is_watched = pthread_atfork(BeforeFork, InParent, InChild) == 0;
   const char* folder = std::getenv("ASHLAR_RECORD");
   const bool is_on = is_watched && folder != nullptr && *folder != '\0' && !g_torch.HasTorch();
-  if (is_on) g_recorder = new Recorder(folder);
+  if (is_on) g_recorder = new LogRecorder(folder);
   g_recording = is_on ? Recording::kOn : Recording::kOff;
   return g_recording;
 }
@@ -144,18 +144,18 @@ void TellAllocation(const Caller& caller, const Asked& asked, std::uint64_t addr
   const std::uint64_t stack = NumberOfStack(caller);
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
-  Row row = writer.Start('a');
+  LogRow row = writer.Start('a');
   row.Decimal(std::int64_t{device}).Hex(address).Decimal(asked.bytes).Hex(asked.stream).Decimal(stack);
   writer.Append(row.Text(interpose::TextOf(caller.name)));
 }
 
 void TellFailure(const Caller& caller, const Asked& asked, int result) {
   const int device = asked.device >= 0 ? asked.device : CurrentDevice();
-  const DeviceMemory memory = MemoryOfDevice();
+  const DeviceBytes memory = MemoryOfDevice();
   const std::uint64_t stack = NumberOfStack(caller);
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
-  Row row = writer.Start('o');
+  LogRow row = writer.Start('o');
   row.Decimal(std::int64_t{device}).Decimal(asked.bytes).Decimal(memory.free_bytes).Decimal(memory.total_bytes);
   row.Hex(asked.stream).Decimal(stack).Text(interpose::TextOf(caller.name)).Decimal(std::int64_t{result});
   writer.Append(row);
@@ -165,7 +165,7 @@ void TellFree(const Caller& caller, const void* pointer) {
   const std::uint64_t stack = NumberOfStack(caller);
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
-  Row row = writer.Start('d');
+  LogRow row = writer.Start('d');
   row.Hex(reinterpret_cast<std::uint64_t>(pointer)).Decimal(stack).Text(interpose::TextOf(caller.name));
   writer.Append(row);
 }
@@ -173,14 +173,14 @@ void TellFree(const Caller& caller, const void* pointer) {
 void TellKept(const void* pointer, int result) {
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
-  Row row = writer.Start('k');
+  LogRow row = writer.Start('k');
   writer.Append(row.Hex(reinterpret_cast<std::uint64_t>(pointer)).Decimal(std::int64_t{result}));
 }
 
 void TellReset(const Caller& caller, int device) {
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
-  Row row = writer.Start('x');
+  LogRow row = writer.Start('x');
   writer.Append(row.Decimal(std::int64_t{device}).Text(interpose::TextOf(caller.name)));
 }
 
@@ -188,7 +188,7 @@ void TellCreated(const Caller& caller, const Asked& asked, std::uint64_t handle)
   const std::uint64_t stack = NumberOfStack(caller);
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
-  Row row = writer.Start('c');
+  LogRow row = writer.Start('c');
   row.Decimal(std::int64_t{asked.device}).Hex(handle).Decimal(asked.bytes).Decimal(stack);
   writer.Append(row.Text(interpose::TextOf(caller.name)));
 }
@@ -197,7 +197,7 @@ void TellMapped(const Caller& caller, const Mapping& mapping) {
   const std::uint64_t stack = NumberOfStack(caller);
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
-  Row row = writer.Start('m');
+  LogRow row = writer.Start('m');
   row.Hex(mapping.address).Decimal(mapping.bytes).Hex(mapping.handle).Decimal(mapping.offset).Decimal(stack);
   writer.Append(row.Text(interpose::TextOf(caller.name)));
 }
@@ -206,7 +206,7 @@ void TellUnmapped(const Caller& caller, std::uint64_t address, std::uint64_t byt
   const std::uint64_t stack = NumberOfStack(caller);
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
-  Row row = writer.Start('u');
+  LogRow row = writer.Start('u');
   row.Hex(address).Decimal(bytes).Decimal(stack).Text(interpose::TextOf(caller.name));
   writer.Append(row);
 }

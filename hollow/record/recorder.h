@@ -21,11 +21,11 @@ namespace ashlar::record {
 
 int CurrentDevice();  // 0 where nobody can tell
 
-struct DeviceMemory {
+struct DeviceBytes {
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;  // 0: not known
 };
-DeviceMemory MemoryOfDevice();
+DeviceBytes MemoryOfDevice();
 
 using interpose::Name;
 

@@ -153,13 +153,13 @@ std::uint64_t Stacks::Add(const Stack& stack, const std::vector<const void*>& un
     const auto [frame, is_new] = frames_.try_emplace(unknown[i], frames_.size());
     if (!is_new) continue;
     const std::string_view function = names[i].function.empty() ? "-" : std::string_view(names[i].function);
-    Row row('f');
+    LogRow row('f');
     row.Decimal(frame->second).Hex(names[i].offset).Text(function.substr(0, kMostNameBytes)).Text(names[i].file);
     log.Append(row.Finish());
   }
   const auto [number, is_new] = stacks_.try_emplace(KeyOf(stack), stacks_.size());
   if (!is_new) return number->second;
-  Row row('s');
+  LogRow row('s');
   row.Decimal(number->second);
   for (std::size_t i = 0; i < stack.count; ++i) row.Decimal(frames_.at(stack.frames[i]));
   log.Append(row.Finish());

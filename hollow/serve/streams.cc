@@ -10,7 +10,7 @@
 namespace ashlar::serve {
 namespace {
 
-struct Streams {
+struct CapturedStreams {
   std::mutex mutex;
   std::set<std::pair<std::uintptr_t, pthread_t>> captured;  // the thread of one that each thread has, else 0
   std::set<Driver::Stream> served;
@@ -18,8 +18,8 @@ struct Streams {
 };
 
 // Never destroyed: programs call CUDA until their very end.
-Streams& TheStreams() {
-  static Streams& streams = *new Streams;
+CapturedStreams& TheStreams() {
+  static CapturedStreams& streams = *new CapturedStreams;
   return streams;
 }
 
@@ -41,14 +41,14 @@ std::pair<std::uintptr_t, pthread_t> KeyOf(Driver::Stream stream) {
 bool IsCapturing() { return g_captures.load(std::memory_order_acquire) != 0; }
 
 void BeginCapture(Driver::Stream stream) {
-  Streams& streams = TheStreams();
+  CapturedStreams& streams = TheStreams();
   const std::lock_guard<std::mutex> lock(streams.mutex);
   streams.captured.insert(KeyOf(stream));
   g_captures.store(streams.captured.size(), std::memory_order_release);
 }
 
 void EndCapture(Driver::Stream stream) {
-  Streams& streams = TheStreams();
+  CapturedStreams& streams = TheStreams();
   const std::lock_guard<std::mutex> lock(streams.mutex);
   streams.captured.erase(KeyOf(stream));
   g_captures.store(streams.captured.size(), std::memory_order_release);
@@ -58,7 +58,7 @@ bool MeetStream(Driver::Stream stream) {
   if (IsDefaultStream(stream)) return false;
   const std::uint64_t generation = g_generation.load(std::memory_order_acquire);
   if (t_met.stream == stream && t_met.generation == generation) return false;
-  Streams& streams = TheStreams();
+  CapturedStreams& streams = TheStreams();
   const std::lock_guard<std::mutex> lock(streams.mutex);
   t_met = {stream, generation};
   streams.served.insert(stream);
@@ -66,7 +66,7 @@ bool MeetStream(Driver::Stream stream) {
 }
 
 void RetireStream(Driver::Stream stream) {
-  Streams& streams = TheStreams();
+  CapturedStreams& streams = TheStreams();
   const std::lock_guard<std::mutex> lock(streams.mutex);
   streams.captured.erase(KeyOf(stream));
   g_captures.store(streams.captured.size(), std::memory_order_release);

@@ -13,9 +13,9 @@
 namespace ashlar::kernels {
 namespace {
 
-class Pass {
+class BackwardPass {
  public:
-  explicit Pass(Context& context)
+  explicit BackwardPass(Context& context)
       : context_(context), number_(context.NextPass()), no_grad_(context), thread_(context) {}
 
   // Takes `grads`.
@@ -129,14 +129,14 @@ void Backward(const Tensor& output) {
 
 void Backward(const Tensor& output, Tensor grad) {
   const Edge root = EdgeOf(output);
-  Pass(output.context()).Run(absl::MakeConstSpan(&root, 1), absl::MakeSpan(&grad, 1));
+  BackwardPass(output.context()).Run(absl::MakeConstSpan(&root, 1), absl::MakeSpan(&grad, 1));
 }
 
 void Backward(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads) {
   absl::InlinedVector<Edge, 3> roots;
   for (const Tensor& output : outputs) roots.push_back(EdgeOf(output));
   absl::InlinedVector<Tensor, 3> given(grads.begin(), grads.end());
-  if (!roots.empty()) Pass(outputs[0].context()).Run(roots, absl::MakeSpan(given));
+  if (!roots.empty()) BackwardPass(outputs[0].context()).Run(roots, absl::MakeSpan(given));
 }
 
 namespace {

@@ -96,7 +96,7 @@ void UnpaddedGradient(Gradients& g, std::int64_t batch) {
 }  // namespace
 
 // num_splits_heuristic: the fewest parts that keep 85 % of the best occupancy.
-std::int64_t SplitsOfFlash(const Gpu& gpu, std::int64_t batch, std::int64_t heads, std::int64_t queries,
+std::int64_t SplitsOfFlash(const GpuKind& gpu, std::int64_t batch, std::int64_t heads, std::int64_t queries,
                            std::int64_t keys, std::int64_t head_size) {
   const std::int64_t key_block = head_size <= 64 ? 256 : head_size <= 128 ? 128 : 64;
   const std::int64_t key_blocks = DivideUp(keys, key_block);
@@ -181,7 +181,7 @@ struct BackwardKernel {
   bool computes_delta;
 };
 
-BackwardKernel KernelFor(const Gpu& gpu, DType dtype, std::int64_t head_size) {
+BackwardKernel KernelFor(const GpuKind& gpu, DType dtype, std::int64_t head_size) {
   const bool is_half = dtype != DType::kFloat32;
   BackwardKernel out{};
   out.most_head = head_size <= 32 ? 32 : head_size <= 64 ? 64 : head_size <= kNarrowHead ? 128 : 65'536;
@@ -266,7 +266,7 @@ void EfficientGradient(Gradients& g, const FusedAttention& call, ops::RandomKey 
 
 // Params::workspace_size: a tile of the query's gradient for each block, with a lock, and half gradients of keys and
 // values that registers do not hold.
-std::int64_t WorkspaceOfEfficient(const Gpu& gpu, DType dtype, std::int64_t batch, std::int64_t heads,
+std::int64_t WorkspaceOfEfficient(const GpuKind& gpu, DType dtype, std::int64_t batch, std::int64_t heads,
                                   std::int64_t queries, std::int64_t keys, std::int64_t head_size) {
   constexpr std::int64_t kLock = 4;  // words of 4 bytes
   const BackwardKernel kernel = KernelFor(gpu, dtype, head_size);

@@ -37,11 +37,11 @@ Tensor EfficientAttentionOf(const Tensor& query, const Tensor& key, const Tensor
 
 // Parts into which FlashAttention splits the keys of a forward pass without dropout, each with an accumulator of its
 // own, so that few queries still fill the GPU; 1 where they do.
-std::int64_t SplitsOfFlash(const Gpu& gpu, std::int64_t batch, std::int64_t heads, std::int64_t queries,
+std::int64_t SplitsOfFlash(const GpuKind& gpu, std::int64_t batch, std::int64_t heads, std::int64_t queries,
                            std::int64_t keys, std::int64_t head_size);
 
 // What the memory-efficient backward kernel accumulates in, bytes.
-std::int64_t WorkspaceOfEfficient(const Gpu& gpu, DType dtype, std::int64_t batch, std::int64_t heads,
+std::int64_t WorkspaceOfEfficient(const GpuKind& gpu, DType dtype, std::int64_t batch, std::int64_t heads,
                                   std::int64_t queries, std::int64_t keys, std::int64_t head_size);
 
 }  // namespace ashlar::kernels

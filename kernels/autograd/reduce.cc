@@ -52,7 +52,7 @@ ReductionShape ShapeOf(const Layout& in, const Dims& out_sizes) {
 
 }  // namespace
 
-ReductionScratch ScratchOfReduction(const Gpu& gpu, const Layout& in, const Dims& out_sizes) {
+ReductionScratch ScratchOfReduction(const GpuKind& gpu, const Layout& in, const Dims& out_sizes) {
   const ReductionShape shape = ShapeOf(in, out_sizes);
   std::int64_t width_bound = shape.reduces_fastest ? shape.inputs : shape.outputs;
   const std::int64_t height_bound = shape.reduces_fastest ? shape.outputs : shape.inputs;

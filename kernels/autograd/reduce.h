@@ -31,7 +31,7 @@ struct ReductionScratch {
   std::uint64_t partial_bytes = 0;
   std::uint64_t counter_bytes = 0;
 };
-ReductionScratch ScratchOfReduction(const Gpu& gpu, const Layout& in, const Dims& out_sizes);
+ReductionScratch ScratchOfReduction(const GpuKind& gpu, const Layout& in, const Dims& out_sizes);
 
 }  // namespace ashlar::kernels
 

@@ -156,7 +156,8 @@ Tensor MathAttention(const Tensor& query_in, const Tensor& key_in, const Tensor&
 
 }  // namespace
 
-AttentionBackend BackendOf(const Gpu& gpu, DType dtype, std::int64_t head_size, bool has_mask, bool can_be_efficient) {
+AttentionBackend BackendOf(const GpuKind& gpu, DType dtype, std::int64_t head_size, bool has_mask,
+                           bool can_be_efficient) {
   constexpr std::int64_t kMostFlashHead = 256;
   const bool is_half = dtype != DType::kFloat32, is_ampere = gpu.compute_capability >= 80;
   if (is_half && is_ampere && !has_mask && head_size <= kMostFlashHead) return AttentionBackend::kFlash;

@@ -27,7 +27,7 @@ enum class AttentionBackend : std::uint8_t { kFlash, kEfficient, kMath };
 
 // FlashAttention for half and bfloat16 without a mask on Ampere and later; the memory-efficient kernel where the GPU
 // has the dtype and heads are of aligned sizes; else composed operations.
-AttentionBackend BackendOf(const Gpu& gpu, DType dtype, std::int64_t head_size, bool has_mask,
+AttentionBackend BackendOf(const GpuKind& gpu, DType dtype, std::int64_t head_size, bool has_mask,
                            bool can_be_efficient = true);
 
 // query, key, value (B, H, S, D); the mask, where it is defined, bool (true: seen) or added, broadcasts to (B, H, S,

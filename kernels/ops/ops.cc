@@ -473,7 +473,7 @@ absl::Status Check(const CrossEntropyBackward& op) {
   return CheckOne(operands, "total", op.total).status();
 }
 
-absl::Status Check(const AdamW& op) {
+absl::Status Check(const AdamWStep& op) {
   Operands operands(op.kName);
   for (const AdamWTensor& tensor : op.tensors) {
     CheckPair(operands, tensor.parameter, tensor.gradient);
@@ -486,7 +486,7 @@ absl::Status Check(const AdamW& op) {
   return operands.That(op.step >= 1, "steps count from 1").status();
 }
 
-absl::Status Check(const AdamW8Bit& op) {
+absl::Status Check(const AdamW8BitStep& op) {
   Operands operands(op.kName);
   for (const AdamW8BitTensor& tensor : op.tensors) {
     CheckPair(operands, tensor.parameter, tensor.gradient);
@@ -501,7 +501,7 @@ absl::Status Check(const AdamW8Bit& op) {
   return operands.That(op.step >= 1, "steps count from 1").status();
 }
 
-absl::Status Check(const Sgd& op) {
+absl::Status Check(const SgdStep& op) {
   Operands operands(op.kName);
   for (const SgdTensor& tensor : op.tensors) {
     CheckPair(operands, tensor.parameter, tensor.gradient);
@@ -513,7 +513,7 @@ absl::Status Check(const Sgd& op) {
   return operands.status();
 }
 
-absl::Status Check(const Adafactor& op) {
+absl::Status Check(const AdafactorStep& op) {
   Operands operands(op.kName);
   CheckPair(operands, op.parameter, op.gradient);
   const bool is_factored = op.row && op.column && !op.second;

@@ -82,7 +82,7 @@ class Scratch {
   X(LayerNorm) X(LayerNormBackward) X(RmsNorm) X(RmsNormBackward) X(Rotary) X(Softmax) X(SoftmaxBackward)         \
   X(Dropout) X(DropoutBackward) X(TiledAttention) X(TiledAttentionBackward) X(Embedding) X(EmbeddingBackward)     \
   X(CountTargets) X(NllLoss) X(NllLossBackward) X(CrossEntropy) X(CrossEntropyBackward)                           \
-  X(AdamW) X(AdamW8Bit) X(Sgd) X(Adafactor) X(ClipNorm) X(Unscale)
+  X(AdamWStep) X(AdamW8BitStep) X(SgdStep) X(AdafactorStep) X(ClipNorm) X(Unscale)
 // clang-format on
 #define ASHLAR_FOR_EACH_OP(X) ASHLAR_FOR_EACH_OP_BUT_MATMUL(X) X(MatMul)
 

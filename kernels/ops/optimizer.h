@@ -29,7 +29,7 @@ struct AdamWTensor {
 // Decoupled decay (Loshchilov, Hutter, arXiv 1711.05101), as torch.optim.AdamW:
 //   p *= 1 - lr * decay;  m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2
 //   p -= lr / (1 - beta1^step) * m / (sqrt(v / (1 - beta2^step)) + epsilon)
-struct AdamW {
+struct AdamWStep {
   static constexpr char kName[] = "adamw";
   absl::Span<const AdamWTensor> tensors;
   double learning_rate = 1e-3;
@@ -53,7 +53,7 @@ inline constexpr std::int64_t kBlock8Bit = 2048;
 
 // AdamW whose states are block-wise 8-bit codes (Dettmers et al., arXiv 2110.02861). States start as the code of 0
 // (kSignedZeroCode and kUnsignedZeroCode of optimizer_rules.h) with scales 0.
-struct AdamW8Bit {
+struct AdamW8BitStep {
   static constexpr char kName[] = "adamw_8bit";
   absl::Span<const AdamW8BitTensor> tensors;
   double learning_rate = 1e-3;
@@ -72,7 +72,7 @@ struct SgdTensor {
 
 // g += decay p;  m = is_first ? g : momentum m + g;  p -= lr (is_nesterov ? g + momentum m : m); no momentum: p -= lr
 // g.
-struct Sgd {
+struct SgdStep {
   static constexpr char kName[] = "sgd";
   absl::Span<const SgdTensor> tensors;
   double learning_rate = 1e-3;
@@ -88,7 +88,7 @@ struct Sgd {
 //   update = g / sqrt(v);  update /= max(1, rms(update) / clip_threshold)
 //   a = is_scaled ? lr * max(epsilon2, rms(p)) : lr;  p = p (1 - decay * a) - a update
 // beta2 is the step's own: 1 - step^-0.8 in the paper. Scratch: a few floats for each block of the sums, no tensor.
-struct Adafactor {
+struct AdafactorStep {
   static constexpr char kName[] = "adafactor";
   View parameter;
   View gradient;

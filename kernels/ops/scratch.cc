@@ -42,7 +42,7 @@ std::int64_t PiecesOf(absl::Span<const View> tensors) {
 
 std::uint64_t CubBytes(std::int64_t n) { return 65'536 + 2 * static_cast<std::uint64_t>(n); }
 
-AdafactorParts PartsOf(const Adafactor& op) {
+AdafactorParts PartsOf(const AdafactorStep& op) {
   AdafactorParts plan = {.pieces =
                              std::clamp<std::int64_t>(Blocks(ElementCount(op.parameter.sizes), kListPiece), 1, 1024)};
   if (op.row) plan.parts = std::clamp<std::int64_t>(Blocks(op.parameter.sizes[0], 64), 1, 128);
@@ -72,7 +72,7 @@ std::uint64_t ScratchBytes(const EmbeddingBackward& op) {
 std::uint64_t ScratchBytes(const TiledAttentionBackward& op) { return Floats(ElementCount(op.log_sum_exp.sizes)); }
 
 // Column sums by parts, sums over the tensor by pieces (of the update, of the parameter), and the mean of the rows.
-std::uint64_t ScratchBytes(const Adafactor& op) {
+std::uint64_t ScratchBytes(const AdafactorStep& op) {
   const AdafactorParts plan = PartsOf(op);
   return Floats((op.row ? plan.parts * op.parameter.sizes[1] : 0) + 2 * plan.pieces + 64);
 }

@@ -37,14 +37,14 @@ struct AdafactorParts {
   std::int64_t parts = 1;   // row blocks of the column sums
   std::int64_t pieces = 1;  // of the sums over the whole tensor
 };
-AdafactorParts PartsOf(const Adafactor& op);
+AdafactorParts PartsOf(const AdafactorStep& op);
 
 std::uint64_t ScratchBytes(const Reduce& op);
 std::uint64_t ScratchBytes(const LayerNormBackward& op);
 std::uint64_t ScratchBytes(const RmsNormBackward& op);
 std::uint64_t ScratchBytes(const EmbeddingBackward& op);
 std::uint64_t ScratchBytes(const TiledAttentionBackward& op);
-std::uint64_t ScratchBytes(const Adafactor& op);
+std::uint64_t ScratchBytes(const AdafactorStep& op);
 std::uint64_t ScratchBytes(const ClipNorm& op);
 template <typename Op>
 std::uint64_t ScratchBytes(const Op&) {

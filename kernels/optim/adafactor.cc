@@ -64,7 +64,7 @@ void Adafactor::StepOfOne(State& state, Tensor& update) {
   const Tensor grad = parameter.grad();
   if (!grad.defined()) return;
   Context& context = parameters_.context();
-  Memory& memory = context.memory();
+  TensorMemory& memory = context.memory();
   memory.set_owner(state.turn.parameter->name);
   memory.set_tensor("factored state");
   MakeStates(state);
@@ -90,7 +90,7 @@ void Adafactor::StepOfOne(State& state, Tensor& update) {
   const Tensor of_update = RootMeanSquare(update);
   const Tensor negated = EmptyLike(update);
   if (!context.computes()) return;
-  ops::Adafactor op{parameter.view(), grad.view(), {}, {}, {}};
+  ops::AdafactorStep op{parameter.view(), grad.view(), {}, {}, {}};
   if (state.row.defined()) {
     op.row = state.row.view();
     op.column = state.column.view();
@@ -168,7 +168,7 @@ void TorchAdafactor::MakeStates(State& state) {
 
 void TorchAdafactor::StepOfOne(const State& state, Locals& locals) {
   Context& context = parameters_.context();
-  Memory& memory = context.memory();
+  TensorMemory& memory = context.memory();
   const Tensor& parameter = state.turn.parameter->tensor;
   const Tensor grad = parameter.grad();
   memory.set_owner(state.turn.parameter->name);
@@ -199,7 +199,7 @@ void TorchAdafactor::Update(const State& state) {
   const Tensor& parameter = state.turn.parameter->tensor;
   const auto step = static_cast<double>(step_);
   MulInPlace(parameter, 1 - options_.learning_rate * state.turn.weight_decay);
-  ops::Adafactor op{parameter.view(), parameter.grad().view(), {}, {}, {}};
+  ops::AdafactorStep op{parameter.view(), parameter.grad().view(), {}, {}, {}};
   if (state.row.defined()) {
     op.row = AsVector(state.row);
     op.column = AsVector(state.column);

@@ -19,7 +19,7 @@ AdamW::AdamW(AdamWKind kind, const Parameters& parameters, const OptimizerOption
 
 void AdamW::Step() {
   Context& context = parameters_.context();
-  Memory& memory = context.memory();
+  TensorMemory& memory = context.memory();
   const NoGrad no_grad(context);
   ++step_;
   Tensor held;  // the loop's temporary, alive until the next one exists
@@ -42,7 +42,7 @@ void AdamW::Step() {
 void AdamW::MakeStates(State& state) {
   const Tensor& parameter = state.turn.parameter->tensor;
   if (state.first.defined() || !parameter.grad().defined()) return;
-  Memory& memory = parameters_.context().memory();
+  TensorMemory& memory = parameters_.context().memory();
   memory.set_owner(state.turn.parameter->name);
   if (kind_ == AdamWKind::kFused) {
     state.device_step = Zeros(parameters_.context(), {}, DType::kFloat32, Part::kOptimizer);
@@ -58,7 +58,7 @@ void AdamW::MakeStates(State& state) {
 void AdamW::StepOfOne(State& state, Tensor& held) {
   if (!state.turn.parameter->tensor.grad().defined()) return;
   MakeStates(state);
-  Memory& memory = parameters_.context().memory();
+  TensorMemory& memory = parameters_.context().memory();
   memory.set_owner(state.turn.parameter->name);
   memory.set_tensor("sqrt(exp_avg_sq)");
   Tensor root = EmptyLike(state.second);
@@ -79,18 +79,18 @@ void AdamW::Update(const State& state) {
   if (!context.computes()) return;
   const Tensor& parameter = state.turn.parameter->tensor;
   const ops::AdamWTensor one{parameter.view(), parameter.grad().view(), state.first.view(), state.second.view()};
-  context.Do(ops::AdamW{{&one, 1},
-                        options_.learning_rate,
-                        options_.beta1,
-                        options_.beta2,
-                        options_.epsilon,
-                        state.turn.weight_decay,
-                        step_,
-                        {}});
+  context.Do(ops::AdamWStep{{&one, 1},
+                            options_.learning_rate,
+                            options_.beta1,
+                            options_.beta2,
+                            options_.epsilon,
+                            state.turn.weight_decay,
+                            step_,
+                            {}});
 }
 
 void AdamW::StepOfList(const Group& group) {
-  Memory& memory = parameters_.context().memory();
+  TensorMemory& memory = parameters_.context().memory();
   const int lists = kind_ == AdamWKind::kForeach ? parameters_.context().framework().foreach_adamw_lists : 0;
   std::vector<std::vector<Tensor>> temporaries(static_cast<std::size_t>(lists));
   memory.set_tensor("sqrt(exp_avg_sq), of a group");
@@ -175,27 +175,27 @@ void AdamW8Bit::Update(const State& state) {
   const Tensor grad = parameter.grad();
   if (!state.first_scale.defined()) {
     const ops::AdamWTensor one{parameter.view(), grad.view(), state.first.view(), state.second.view()};
-    context.Do(ops::AdamW{{&one, 1},
-                          options_.learning_rate,
-                          options_.beta1,
-                          options_.beta2,
-                          options_.epsilon,
-                          state.turn.weight_decay,
-                          step_,
-                          {}});
+    context.Do(ops::AdamWStep{{&one, 1},
+                              options_.learning_rate,
+                              options_.beta1,
+                              options_.beta2,
+                              options_.epsilon,
+                              state.turn.weight_decay,
+                              step_,
+                              {}});
     return;
   }
   const std::int64_t n = parameter.elements();
   const ops::AdamW8BitTensor one{parameter.view(),    grad.view(),
                                  state.first.view(),  ScalesOf(state.first_scale, n),
                                  state.second.view(), ScalesOf(state.second_scale, n)};
-  context.Do(ops::AdamW8Bit{{&one, 1},
-                            options_.learning_rate,
-                            options_.beta1,
-                            options_.beta2,
-                            options_.epsilon,
-                            state.turn.weight_decay,
-                            step_});
+  context.Do(ops::AdamW8BitStep{{&one, 1},
+                                options_.learning_rate,
+                                options_.beta1,
+                                options_.beta2,
+                                options_.epsilon,
+                                state.turn.weight_decay,
+                                step_});
 }
 
 namespace {
@@ -225,7 +225,7 @@ TeachingAdamW::TeachingAdamW(const Parameters& parameters, const OptimizerOption
 
 void TeachingAdamW::Step() {
   Context& context = parameters_.context();
-  Memory& memory = context.memory();
+  TensorMemory& memory = context.memory();
   const NoGrad no_grad(context);
   Tensor previous_first, previous_second, first, second;  // locals of the loop, alive until rebound
   for (std::size_t i = 0; i < states_.size(); ++i) {

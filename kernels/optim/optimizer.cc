@@ -88,7 +88,7 @@ void Sgd::Update(State& state) {
   if (!context.computes()) return;
   ops::SgdTensor one{parameter.view(), parameter.grad().view(), {}};
   if (state.momentum.defined()) one.momentum = state.momentum.view();
-  context.Do(ops::Sgd{
+  context.Do(ops::SgdStep{
       {&one, 1}, options_.learning_rate, options_.momentum, options_.weight_decay, /*is_nesterov=*/false, is_first});
 }
 

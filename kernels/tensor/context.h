@@ -27,12 +27,12 @@ namespace ashlar::kernels {
 
 class Context {
  public:
-  Context(core::CachingAllocator* allocator, Stream stream, Framework framework, Gpu gpu)
+  Context(core::CachingAllocator* allocator, Stream stream, Framework framework, GpuKind gpu)
       : memory_(allocator, stream), framework_(framework), gpu_(gpu) {}
 
-  Memory& memory() { return memory_; }
+  TensorMemory& memory() { return memory_; }
   const Framework& framework() const { return framework_; }
-  const Gpu& gpu() const { return gpu_; }
+  const GpuKind& gpu() const { return gpu_; }
 
   // Without one, nothing is computed: a dry run.
   void set_ops(ops::Ops* ops) { ops_ = ops; }
@@ -86,9 +86,9 @@ class Context {
   };
   void KeepWorkspace(std::vector<Workspace>& kept, std::uint64_t size_bytes);
 
-  Memory memory_;
+  TensorMemory memory_;
   Framework framework_;
-  Gpu gpu_;
+  GpuKind gpu_;
   ops::Ops* ops_ = nullptr;
   CopyFunction copy_;
   std::uint64_t sequence_ = 0;
@@ -184,7 +184,7 @@ class InModule {
   ~InModule() { memory_.set_module(before_); }
 
  private:
-  Memory& memory_;
+  TensorMemory& memory_;
   absl::string_view before_;
 };
 
@@ -199,7 +199,7 @@ class InOperation {
   ~InOperation() { memory_.set_operation(before_); }
 
  private:
-  Memory& memory_;
+  TensorMemory& memory_;
   absl::string_view before_;
 };
 

@@ -87,16 +87,16 @@ absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version) {
   return out;
 }
 
-absl::StatusOr<Gpu> GpuNamed(absl::string_view name) {
+absl::StatusOr<GpuKind> GpuNamed(absl::string_view name) {
   // SMs and threads of an SM: the vendor's data sheets. The workspace: getChosenWorkspaceSize, CublasHandlePool.cpp.
   constexpr std::uint64_t kUsual = 8'519'680, kHopper = 33'554'432;
-  static constexpr Gpu kGpus[] = {{"V100", 70, 80, 2048, kUsual},
-                                  {"T4", 75, 40, 1024, kUsual},
-                                  {"A100", 80, 108, 2048, kUsual},
-                                  {"H100", 90, 132, 2048, kHopper},
-                                  {"H200", 90, 132, 2048, kHopper}};
+  static constexpr GpuKind kGpus[] = {{"V100", 70, 80, 2048, kUsual},
+                                      {"T4", 75, 40, 1024, kUsual},
+                                      {"A100", 80, 108, 2048, kUsual},
+                                      {"H100", 90, 132, 2048, kHopper},
+                                      {"H200", 90, 132, 2048, kHopper}};
   std::string known;
-  for (const Gpu& gpu : kGpus) {
+  for (const GpuKind& gpu : kGpus) {
     if (gpu.name == name) return gpu;
     absl::StrAppend(&known, known.empty() ? "" : ", ", gpu.name);
   }

@@ -66,7 +66,7 @@ struct Framework {
 // "1.10", "1.13", "2.6", "2.14.1". Errors say which releases are known: later ones may allocate otherwise.
 absl::StatusOr<Framework> FrameworkOf(absl::string_view torch_version);
 
-struct Gpu {
+struct GpuKind {
   absl::string_view name;
   int compute_capability = 0;  // 80 for 8.0
   std::int64_t sm_count = 0;
@@ -75,7 +75,7 @@ struct Gpu {
 };
 
 // "V100", "T4", "A100", "H100", "H200". Errors list them.
-absl::StatusOr<Gpu> GpuNamed(absl::string_view name);
+absl::StatusOr<GpuKind> GpuNamed(absl::string_view name);
 
 }  // namespace ashlar::kernels
 

@@ -14,12 +14,12 @@ absl::string_view PartName(Part part) {
   return kNames[Index(part)];
 }
 
-core::Block* Memory::Allocate(std::uint64_t bytes, Part part) {
+core::Block* TensorMemory::Allocate(std::uint64_t bytes, Part part) {
   if (bytes == 0 || !ok()) return nullptr;
   requested_part_ = part;
   absl::StatusOr<core::Block*> block = allocator_->Allocate(bytes, stream_);
   if (!block.ok()) {
-    failure_ = FailedRequest{bytes, place(), live_bytes_, live_};
+    failure_ = RefusedRequest{bytes, place(), live_bytes_, live_};
     status_ = block.status();
     return nullptr;
   }
@@ -33,22 +33,22 @@ core::Block* Memory::Allocate(std::uint64_t bytes, Part part) {
   return *block;
 }
 
-void Memory::Free(core::Block* block, std::uint64_t bytes, Part part) {
+void TensorMemory::Free(core::Block* block, std::uint64_t bytes, Part part) {
   live_[Index(part)] -= bytes;
   live_bytes_ -= bytes;
   allocator_->Free(block);
 }
 
-void Memory::Move(std::uint64_t bytes, Part from, Part to) {
+void TensorMemory::Move(std::uint64_t bytes, Part from, Part to) {
   live_[Index(from)] -= bytes;
   live_[Index(to)] += bytes;
 }
 
-void Memory::Fail(absl::Status status) {
+void TensorMemory::Fail(absl::Status status) {
   if (ok()) status_ = std::move(status);
 }
 
-void Memory::ResetPeak() {
+void TensorMemory::ResetPeak() {
   peak_bytes_ = live_bytes_;
   at_peak_ = live_;
   peak_phase_ = phase_;

@@ -3,7 +3,7 @@
 // After the first request that fails every further one is refused at once, without asking the allocator, so that a step
 // written without a check at each line runs to its end in no time; its caller looks at status().
 //
-//   Memory memory(&allocator, Stream{0});
+//   TensorMemory memory(&allocator, Stream{0});
 //   memory.set_place("optimizer step", "bert.pooler.dense.weight");
 //   ... a step ...
 //   if (!memory.status().ok()) Print(memory.failure());
@@ -39,18 +39,18 @@ struct Place {
   std::string operation;
 };
 
-struct FailedRequest {
+struct RefusedRequest {
   std::uint64_t bytes = 0;
   Place place;
   std::uint64_t live_bytes = 0;  // requested and not freed when it failed
   PartBytes live_by_part = {};
 };
 
-class Memory {
+class TensorMemory {
  public:
-  Memory(core::CachingAllocator* allocator, Stream stream) : allocator_(allocator), stream_(stream) {}
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+  TensorMemory(core::CachingAllocator* allocator, Stream stream) : allocator_(allocator), stream_(stream) {}
+  TensorMemory(const TensorMemory&) = delete;
+  TensorMemory& operator=(const TensorMemory&) = delete;
 
   // nullptr for 0 bytes and once something has failed.
   core::Block* Allocate(std::uint64_t bytes, Part part);
@@ -84,7 +84,7 @@ class Memory {
   bool ok() const { return status_.ok(); }
   void Fail(absl::Status status);
   // The request that failed, once one has.
-  const std::optional<FailedRequest>& failure() const { return failure_; }
+  const std::optional<RefusedRequest>& failure() const { return failure_; }
 
   std::uint64_t live_bytes() const { return live_bytes_; }
   std::uint64_t peak_bytes() const { return peak_bytes_; }  // of requested bytes, since the start or ResetPeak
@@ -99,7 +99,7 @@ class Memory {
   absl::string_view phase_, owner_, tensor_, module_, operation_, peak_phase_;
   Part requested_part_ = Part::kActivations;
   absl::Status status_;
-  std::optional<FailedRequest> failure_;
+  std::optional<RefusedRequest> failure_;
   std::uint64_t live_bytes_ = 0;
   std::uint64_t peak_bytes_ = 0;
   PartBytes live_ = {};

@@ -71,7 +71,7 @@ struct Runtime::HostArithmetic {
 struct Runtime::MachineArithmetic {
   core::CachingAllocator allocator;
   MachineOps ops;
-  MachineArithmetic(Machine* machine, const Memory* memory)
+  MachineArithmetic(Machine* machine, const TensorMemory* memory)
       : allocator(&machine->device(), policy::Options{}), ops(machine, &allocator, memory) {}
 };
 
@@ -119,7 +119,7 @@ absl::Status Runtime::UseMachine(const RuntimeOptions& options) {
     const std::uint64_t limit = options.allocator.memory_limit_bytes.value_or(capacity_bytes_);
     allocator_->SetMemoryLimit(std::min(limit, capacity_bytes_));
   }
-  const Memory* memory = &context_->memory();
+  const TensorMemory* memory = &context_->memory();
   beside_host_ = std::make_unique<MachineArithmetic>(machine_.get(), memory);
   context_->set_ops(&beside_host_->ops);
   context_->set_copy([this, memory](void* to, const void* from, std::size_t bytes) {

@@ -64,7 +64,7 @@ class Machine {
 class MachineOps final : public ops::Ops {
  public:
   // All outlive it.
-  MachineOps(Machine* machine, core::CachingAllocator* scratch, const Memory* memory)
+  MachineOps(Machine* machine, core::CachingAllocator* scratch, const TensorMemory* memory)
       : Ops(nullptr), machine_(machine), scratch_(scratch), memory_(memory) {}
 
  protected:
@@ -83,7 +83,7 @@ class MachineOps final : public ops::Ops {
 
   Machine* machine_;
   core::CachingAllocator* scratch_;
-  const Memory* memory_;
+  const TensorMemory* memory_;
   std::map<Stream, OnStream> streams_;
 };
 
@@ -101,7 +101,7 @@ struct RuntimeOptions {
   policy::Options allocator = {};
   device::AddressOrder address_order = device::AddressOrder::kAscending;  // of a simulated device
   Framework framework = {};
-  Gpu gpu = {};
+  GpuKind gpu = {};
   std::uint64_t seed = 0;
 };
 

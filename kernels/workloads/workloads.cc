@@ -31,7 +31,7 @@ struct AttentionShape {
   std::int64_t layers, heads, depth;
 };
 
-struct Sequence {
+struct ServedSequence {
   std::vector<Tensor> keys, values;  // a layer: (1, H, S, D)
   std::int64_t left = 0;             // tokens to generate
 };
@@ -40,8 +40,8 @@ class AttentionDecoder {
  public:
   AttentionDecoder(Context& context, const AttentionShape& shape) : context_(context), shape_(shape) {}
 
-  Sequence Begin(std::int64_t prompt, std::int64_t answer) {
-    Sequence sequence;
+  ServedSequence Begin(std::int64_t prompt, std::int64_t answer) {
+    ServedSequence sequence;
     sequence.left = answer;
     for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
       sequence.keys.push_back(Projected(prompt));
@@ -52,7 +52,7 @@ class AttentionDecoder {
     return sequence;
   }
 
-  void Token(Sequence& sequence) {
+  void Token(ServedSequence& sequence) {
     for (std::size_t layer = 0; layer < sequence.keys.size(); ++layer) {
       const Tensor query = Projected(1);
       sequence.keys[layer] = Joined(sequence.keys[layer], Projected(1));
@@ -107,7 +107,7 @@ absl::Status RunAttentionInference(Runtime& runtime, Flags& flags, const OnProgr
   const NoGrad no_grad(context);
   context.memory().set_phase("decoding");
   AttentionDecoder decoder(context, shape);
-  std::vector<Sequence> served;
+  std::vector<ServedSequence> served;
   std::int64_t begun = 0, done = 0;
   while (done < requests && context.memory().ok()) {
     while (served.size() < slots && begun < requests) {
@@ -196,7 +196,7 @@ constexpr FlagSpec kStreamFanoutFlags[] = {
 
 absl::Status RunStreamFanout(Runtime& runtime, Flags& flags, const OnProgress& on_progress) {
   Context& context = runtime.context();
-  Memory& memory = context.memory();
+  TensorMemory& memory = context.memory();
   const std::int64_t steps = flags.Int("steps", 0, 1'000'000'000), width = flags.Int("width", 1, 1 << 20);
   absl::StatusOr<LengthSource> lengths = LengthSource::Parse(flags.Text("lengths"), context.random().seed);
   if (!lengths.ok()) return lengths.status();

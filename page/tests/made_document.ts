@@ -1,7 +1,9 @@
 // Makes a page's document of a random program, by an allocator of its own (first fit in segments of 20 MiB or more), with
 // the truth of each moment beside it. Seeded: the same arguments make the same document.
 import { gzipSync } from 'node:zlib';
+import type { Explanation } from '../src/document/answers/explain';
 import type { Column, PageDocument, Run } from '../src/document/types';
+import { wholeOf } from './part';
 
 export interface MadeBlock {
   address: number;
@@ -213,11 +215,11 @@ function assemble(blocks: MadeBlock[], segments: MadeSegment[], sums: Record<str
       stacks: {
         labels, frames: [['train.py', 3, 'main'], ...labels.map((_, i): [string, number, string] => ['/a/model.py', 10 + 3 * i, `layer${i}`])],
         starts: Array.from({ length: 25 }, (_, i) => 2 * i), stack_frames: labels.flatMap((_, i) => [i + 1, 0]) },
-      explanation: {
+      explanation: wholeOf<Explanation>({
         source: 'made', headline: 'HEALTHY  made', verdict: 'healthy', evidence: [], moment: null, accounting, request_bytes: null,
         peak: { allocated_bytes: peaks.allocated.bytes, active_bytes: peaks.active.bytes, reserved_bytes: peaks.reserved.bytes, utilisation: 1 },
         stacks: [], pinned_host: null, failure: null, pins: { lines: [], other_blame_bytes: 0, other_blocks: 0 }, causes: [], program_remedies: [],
-        what_if: [], what_if_capacity_bytes: null, paste: null, advice: null, own_allocator: null, next_step: null, next_lines: [], notes: [] } }],
+        what_if: [], what_if_capacity_bytes: null, paste: null, advice: null, own_allocator: null, next_step: null, next_lines: [], notes: [] }) }],
   };
   return { doc, blobs: [small.base64(), big.base64()] };
 }

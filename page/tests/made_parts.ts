@@ -1,12 +1,13 @@
 // Parts of a document that no recorded file has: a fleet of ranks with a failing, a growing and a broken one, and a dry run
 // with cards.
-import type { Fleet, FleetRank } from '../src/document/fleet';
-import type { DryRun, Outcome } from '../src/document/types';
+import type { Fleet, Rank } from '../src/document/answers/fleet';
+import type { DryRun, Outcome } from '../src/document/answers/dry-run';
+import { wholeOf } from './part';
 
 const kGiB = 2 ** 30;
 
 export function makeFleet(count: number, bins = 200): Fleet {
-  const ranks = Array.from({ length: count }, (_, rank): FleetRank => ({
+  const ranks = Array.from({ length: count }, (_, rank) => wholeOf<Rank>({
     rank, name: `rank ${rank}`, file: `run/rank${rank}.pickle`, error: rank === 5 ? 'the file ends in the middle of a list' : null,
     headline: rank === 5 ? null : rank === 3 ? 'OUT OF MEMORY  device 0' : 'NO FAILURE  device 0', events: 1000 + rank, steps: 4,
     failure: rank === 3 ? { time_us: 4e6, request_bytes: kGiB, verdict: 'leak' } : null,
@@ -18,7 +19,7 @@ export function makeFleet(count: number, bins = 200): Fleet {
     if (rank === 3 && i > bins * 0.7) return '-';
     return String(Math.min(1000, Math.round(top * (0.5 + 0.4 * Math.sin(i / 9 + rank / 5)) + (rank === 3 ? 3 * i : 0))));
   }).join(' ');
-  return {
+  return wholeOf<Fleet>({
     answer: ['rank 3 failed first: out of memory after 4.000 s', 'rank 5 is broken: its file ends in the middle of a list'],
     paste: 'export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True', failures: [{ member: 3, after_us: 4e6 }],
     stages: [0, 1].map((half) => ({
@@ -34,14 +35,14 @@ export function makeFleet(count: number, bins = 200): Fleet {
     heat: {
       clock: 'common', begin_us: 0, end_us: 6e6, full_bytes: 16 * kGiB, bins,
       rows: ranks.filter((row) => row.error === null).map((row) => ({ member: row.rank, allocated: shares(row.rank, 600), reserved: shares(row.rank, 800) })) },
-    notes: ['ranks are told from the names of files'] };
+    notes: ['ranks are told from the names of files'] });
 }
 
 export function makeDryRun(): DryRun {
   const outcome = (headroom: number | null, conf = ''): Outcome => ({
     conf, fits: headroom !== null, headroom_bytes: headroom, retries: 0, failed_step: headroom === null ? 1 : null,
     failed_at: headroom === null ? 'step 1, backward' : null });
-  return {
+  return wholeOf<DryRun>({
     program: ['python', 'train.py'], exit_code: 0, fits: true, ended_early: null, peak_bytes: 21 * kGiB,
     machine: { card: null, devices: 1, has_limit: false, total: { bytes: 2 ** 40 }, context: { bytes: 2 ** 29 } },
     processes: [{ pid: 1, rank: null, out_of_memory: 0 }],
@@ -50,5 +51,5 @@ export function makeDryRun(): DryRun {
         { card: 'V100-16GB', ran_as: 'A100-80GB', has_verdict: false, has_kernels: null, total_bytes: 16 * kGiB, allocator_bytes: 15 * kGiB, peak_allocated_bytes: 20 * kGiB, default: { ...outcome(null), fits: null }, expandable: null, best_found: null },
         { card: 'A10-24GB', ran_as: 'A10-24GB', has_verdict: true, has_kernels: null, total_bytes: 24 * kGiB, allocator_bytes: 23 * kGiB, peak_allocated_bytes: 20 * kGiB, default: outcome(null), expandable: outcome(kGiB, 'expandable_segments:True'), best_found: outcome(kGiB, 'expandable_segments:True') },
         { card: 'A100-80GB', ran_as: 'A100-80GB', has_verdict: true, has_kernels: null, total_bytes: 80 * kGiB, allocator_bytes: 79 * kGiB, peak_allocated_bytes: 20 * kGiB, default: outcome(57 * kGiB), expandable: outcome(58 * kGiB), best_found: outcome(58 * kGiB) }] },
-    assumptions: [{ what: 'context', bytes: 2 ** 29, mark: 'assumed', source: 'a table' }] };
+    assumptions: [{ what: 'context', bytes: 2 ** 29, mark: 'assumed', source: 'a table' }] });
 }

@@ -33,14 +33,14 @@ inline nlohmann::json ExplainSchema() {
   return nlohmann::json::parse(FileBytes(ASHLAR_SOURCE_DIR "/docs/schemas/explain.schema.json"));
 }
 
-inline answers::ExplainOptions WithCapacity(std::uint64_t capacity_bytes) {
-  answers::ExplainOptions out;
+inline answers::ExplainSettings WithCapacity(std::uint64_t capacity_bytes) {
+  answers::ExplainSettings out;
   out.replay.capacity_bytes = capacity_bytes;
   return out;
 }
 
-inline answers::ExplainOptions WithDevice(int device) {
-  answers::ExplainOptions out;
+inline answers::ExplainSettings WithDevice(int device) {
+  answers::ExplainSettings out;
   out.replay.device = device;
   return out;
 }

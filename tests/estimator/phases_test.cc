@@ -20,7 +20,7 @@ constexpr char kPhasesClassifier[] = "BertForSequenceClassification";
 // The live bytes of a run by step and phase, added up event by event: the most of each, of "between steps" the last.
 class LiveBytes final : public RunObserver {
  public:
-  void OnBegin(const core::CachingAllocator&, const kernels::Memory& memory) override { memory_ = &memory; }
+  void OnBegin(const core::CachingAllocator&, const kernels::TensorMemory& memory) override { memory_ = &memory; }
   void OnStep(std::int64_t step) override { step_ = step; }
   void OnEvent(const trace::Event& event, std::uint64_t) override {
     if (event.action == trace::Action::kAlloc) live_ += size_[event.address] = event.size_bytes;
@@ -31,7 +31,7 @@ class LiveBytes final : public RunObserver {
   std::map<std::pair<std::int64_t, std::string>, std::uint64_t> of;
 
  private:
-  const kernels::Memory* memory_ = nullptr;
+  const kernels::TensorMemory* memory_ = nullptr;
   std::int64_t step_ = 0;
   std::uint64_t live_ = 0;
   std::map<std::uint64_t, std::uint64_t> size_;
@@ -98,7 +98,7 @@ TEST(PhasesTest, TheIntervalSaysWhatIsNotKnown) {
   options.run.torch_version = "1.10";
   const Model model = ModelOf("bert-base-uncased", kPhasesClassifier);
   const auto of = [&] { return MustEstimate(model, options).DeviceInterval(); };
-  const Interval unknown = *of();
+  const ByteInterval unknown = *of();
   EXPECT_GE(unknown.most_bytes - unknown.least_bytes, (1341 - 887) * kMiB);
   EXPECT_THAT(unknown.reason, HasSubstr("contexts of 887.00 MiB to 1.31 GiB"));
   options.device = "T4";

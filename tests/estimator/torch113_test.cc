@@ -69,7 +69,7 @@ Recording Read(const std::string& name) {
 
 class Listener final : public RunObserver {
  public:
-  void OnBegin(const core::CachingAllocator&, const kernels::Memory& memory) override { memory_ = &memory; }
+  void OnBegin(const core::CachingAllocator&, const kernels::TensorMemory& memory) override { memory_ = &memory; }
   void OnStep(std::int64_t step) override { step_ = step; }
   void OnEvent(const trace::Event& event, std::uint64_t) override {
     if (step_ == 0) return;
@@ -86,7 +86,7 @@ class Listener final : public RunObserver {
   Requests list;
 
  private:
-  const kernels::Memory* memory_ = nullptr;
+  const kernels::TensorMemory* memory_ = nullptr;
   std::int64_t step_ = 0;
   std::size_t count_ = 0;
   std::unordered_map<std::uint64_t, std::size_t> live_;

@@ -18,7 +18,7 @@ constexpr std::uint64_t kOther = 2;  // threads
 
 class CapturesTest : public testing::Test {
  protected:
-  Error Give(Stream& stream, NodeKind kind = NodeKind::kKernel) {
+  Error Give(StreamModel& stream, NodeKind kind = NodeKind::kKernel) {
     return streams_.Submit(stream, kind, {}, &runs_now_);
   }
   Error Begin(CaptureMode mode = CaptureMode::kGlobal) {
@@ -38,10 +38,10 @@ class CapturesTest : public testing::Test {
   }
 
   Streams streams_{{}, 1};
-  Stream& first_ = *streams_.Create(0, 0, 0);
-  Stream& second_ = *streams_.Create(0, 1, 0);
-  Event& event_ = *streams_.CreateEvent(0, 0);
-  Event& joined_ = *streams_.CreateEvent(0, 0);
+  StreamModel& first_ = *streams_.Create(0, 0, 0);
+  StreamModel& second_ = *streams_.Create(0, 1, 0);
+  EventModel& event_ = *streams_.CreateEvent(0, 0);
+  EventModel& joined_ = *streams_.CreateEvent(0, 0);
   std::unique_ptr<Graph> graph_;
   bool runs_now_ = false;
 };
@@ -56,7 +56,7 @@ TEST_F(CapturesTest, WorkBecomesNodesInTheirOrder) {
   ASSERT_EQ(End(), Error::kNone);
   EXPECT_FALSE(streams_.is_capturing());
   ASSERT_EQ(graph_->nodes().size(), 2U);
-  const Node& copy = *graph_->nodes()[1];
+  const GraphNode& copy = *graph_->nodes()[1];
   EXPECT_EQ(copy.kind, NodeKind::kCopy);
   EXPECT_THAT(copy.after, ElementsAre(graph_->nodes()[0].get()));
   EXPECT_EQ(runs, 0) << "a capture runs nothing";
@@ -215,7 +215,7 @@ TEST_F(CapturesTest, AGraphOfTheProgramsOwnIsGivenBackInAnyCase) {
   for (const bool fails : {false, true}) {
     auto own = std::make_unique<Graph>();
     Graph* handle = own.get();
-    Node* root = own->Add(NodeKind::kEmpty, {});
+    GraphNode* root = own->Add(NodeKind::kEmpty, {});
     ASSERT_EQ(streams_.BeginCapture(first_, CaptureMode::kGlobal, kMe, std::move(own), {root}), Error::kNone);
     EXPECT_EQ(streams_.FindCapturedGraph(handle), handle);
     EXPECT_EQ(streams_.FindCapturedGraphHaving(root), handle);

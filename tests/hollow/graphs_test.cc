@@ -24,9 +24,9 @@ using testing::SizeIs;
 
 TEST(GraphTest, RootsAndEdgesAreAsAdded) {
   Graph graph;
-  Node* first = graph.Add(NodeKind::kKernel, {});
-  Node* second = graph.Add(NodeKind::kCopy, {});
-  Node* last = graph.Add(NodeKind::kFill, {first, second});
+  GraphNode* first = graph.Add(NodeKind::kKernel, {});
+  GraphNode* second = graph.Add(NodeKind::kCopy, {});
+  GraphNode* last = graph.Add(NodeKind::kFill, {first, second});
   EXPECT_THAT(graph.Roots(), ElementsAre(first, second));
   EXPECT_THAT(graph.Edges(), ElementsAre(Pair(first, last), Pair(second, last)));
   EXPECT_TRUE(graph.IsBefore(first, {last}));
@@ -39,9 +39,9 @@ TEST(GraphTest, RootsAndEdgesAreAsAdded) {
 
 TEST(GraphTest, EdgesAddedLaterChangeTheOrderAndACircleHasNone) {
   Graph graph;
-  Node* first = graph.Add(NodeKind::kKernel, {});
-  Node* second = graph.Add(NodeKind::kKernel, {});
-  Node* third = graph.Add(NodeKind::kKernel, {});
+  GraphNode* first = graph.Add(NodeKind::kKernel, {});
+  GraphNode* second = graph.Add(NodeKind::kKernel, {});
+  GraphNode* third = graph.Add(NodeKind::kKernel, {});
   EXPECT_THAT(graph.Order(), ElementsAre(first, second, third));
   first->after.push_back(third);
   EXPECT_THAT(graph.Order(), ElementsAre(second, third, first));
@@ -52,12 +52,12 @@ TEST(GraphTest, EdgesAddedLaterChangeTheOrderAndACircleHasNone) {
 TEST(GraphTest, ACloneIsItsOwnAndKnowsItsOriginals) {
   int runs = 0;
   Graph graph;
-  Node* first = graph.Add(NodeKind::kHost, {}, [&] { ++runs; });
-  Node* second = graph.Add(NodeKind::kRecordEvent, {first});
+  GraphNode* first = graph.Add(NodeKind::kHost, {}, [&] { ++runs; });
+  GraphNode* second = graph.Add(NodeKind::kRecordEvent, {first});
   second->event = &runs;
   second->params = {1, 2, 3};
   const std::unique_ptr<Graph> clone = graph.Clone();
-  Node* copy = clone->CopyOf(second);
+  GraphNode* copy = clone->CopyOf(second);
   ASSERT_NE(copy, nullptr);
   EXPECT_NE(copy, second);
   EXPECT_EQ(copy->kind, NodeKind::kRecordEvent);
@@ -74,9 +74,9 @@ TEST(GraphTest, ACloneIsItsOwnAndKnowsItsOriginals) {
 
 TEST(GraphTest, AChildIsClonedWithIt) {
   Graph graph;
-  Node* node = graph.Add(NodeKind::kGraph, {});
+  GraphNode* node = graph.Add(NodeKind::kGraph, {});
   node->child = std::make_unique<Graph>();
-  Node* inner = node->child->Add(NodeKind::kEmpty, {});
+  GraphNode* inner = node->child->Add(NodeKind::kEmpty, {});
   const std::unique_ptr<Graph> clone = graph.Clone();
   Graph* child = clone->CopyOf(node)->child.get();
   ASSERT_NE(child, nullptr);
@@ -88,7 +88,7 @@ TEST(GraphTest, AChildIsClonedWithIt) {
 TEST(GraphTest, MemoryStaysWithItsNode) {
   int freed = 0;
   auto graph = std::make_unique<Graph>();
-  Node* node = graph->Add(NodeKind::kMemoryAlloc, {});
+  GraphNode* node = graph->Add(NodeKind::kMemoryAlloc, {});
   node->memory = std::shared_ptr<const void>(&freed, [&](const void*) { ++freed; });
   EXPECT_TRUE(graph->has_memory_nodes());
   std::unique_ptr<Graph> clone = graph->Clone();
@@ -105,9 +105,9 @@ TEST(GraphsTest, AHandleIsKnownWhileItIsKept) {
   void* handle = graphs.Keep(std::make_unique<Graph>());
   Graph* graph = graphs.Find(handle);
   ASSERT_NE(graph, nullptr);
-  Node* node = graph->Add(NodeKind::kGraph, {});
+  GraphNode* node = graph->Add(NodeKind::kGraph, {});
   node->child = std::make_unique<Graph>();
-  Node* inner = node->child->Add(NodeKind::kEmpty, {});
+  GraphNode* inner = node->child->Add(NodeKind::kEmpty, {});
   EXPECT_EQ(graphs.Find(node->child.get()), node->child.get());
   EXPECT_EQ(graphs.Having(node), graph);
   EXPECT_EQ(graphs.Having(inner), node->child.get());
@@ -135,9 +135,9 @@ TEST(GraphsTest, WhatIsLaunchedOutlivesItsHandle) {
 
 // Nodes by number, with a table of what is reached from where.
 struct Reach {
-  std::vector<Node*> nodes;
+  std::vector<GraphNode*> nodes;
   std::vector<std::vector<bool>> before;  // before[i][j]: i comes before j
-  void Add(Node* node) {
+  void Add(GraphNode* node) {
     nodes.push_back(node);
     for (auto& row : before) row.push_back(false);
     before.emplace_back(nodes.size(), false);
@@ -159,9 +159,9 @@ struct Reach {
 };
 
 std::string OrderDifference(const Graph& graph, const Reach& reach) {
-  const std::vector<Node*> order = graph.Order();
+  const std::vector<GraphNode*> order = graph.Order();
   if ((order.size() == reach.nodes.size()) == reach.HasCircle()) return "a circle is not told";
-  std::map<const Node*, std::size_t> place;
+  std::map<const GraphNode*, std::size_t> place;
   for (std::size_t i = 0; i < order.size(); ++i) place.emplace(order[i], i);
   if (place.size() != order.size()) return "a node comes twice";
   for (std::size_t i = 0; i < reach.nodes.size(); ++i) {
@@ -182,11 +182,11 @@ std::string GraphDifference(const Operations& program) {
   for (const Operation& one : program) {
     const std::size_t count = reach.nodes.size();
     if (one.kind == 0 || count < 2) {
-      std::vector<Node*> after;
+      std::vector<GraphNode*> after;
       if (count > 0 && one.a % 3 > 0) after.push_back(reach.nodes[one.a % count]);
       if (count > 0 && one.b % 3 > 0 && one.b % count != one.a % count) after.push_back(reach.nodes[one.b % count]);
       reach.Add(graph.Add(NodeKind::kEmpty, after));
-      for (const Node* node : after) {
+      for (const GraphNode* node : after) {
         reach.Edge(
             static_cast<std::size_t>(std::find(reach.nodes.begin(), reach.nodes.end(), node) - reach.nodes.begin()),
             count);
@@ -200,7 +200,7 @@ std::string GraphDifference(const Operations& program) {
     }
     if (std::string difference = OrderDifference(graph, reach); !difference.empty()) return difference;
     const std::unique_ptr<Graph> clone = graph.Clone();
-    const std::vector<Node*> order = graph.Order(), copied = clone->Order();
+    const std::vector<GraphNode*> order = graph.Order(), copied = clone->Order();
     if (order.size() != copied.size()) return "the clone has another order";
     for (std::size_t i = 0; i < order.size(); ++i) {
       if (copied[i]->original != order[i]) return "the clone has another order";

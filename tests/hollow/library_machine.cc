@@ -28,7 +28,7 @@ void ReadMadeUp(void* host, std::uint64_t bytes) {
 const Settings& TheSettings() { return simple_machine; }
 std::uint64_t TotalBytes(int) { return simple_machine.total_bytes; }
 std::uint64_t UsedBytes(int device) { return device == 0 ? 5 << 20 : 0; }
-std::vector<ProcessUse> ProcessesOn(int device) {
+std::vector<ProcessBytes> ProcessesOn(int device) {
   if (device != 0) return {};
   return {{101, 3 << 20}, {102, 2 << 20}};
 }

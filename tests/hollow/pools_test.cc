@@ -24,7 +24,7 @@ struct PoolOnDevice {
   }
   void Free(std::uint64_t address) { pool.Free(address, machine.allocations); }
   OneDevice machine;
-  Pool pool;
+  PoolModel pool;
 };
 
 TEST(PoolTest, TakesSegmentsAndGivesTheLowestPlace) {

@@ -86,13 +86,13 @@ TEST(SharedMachine, AKilledProcessGivesBackWhatItHad) {
   }
   while (*charged == 0) std::this_thread::yield();
   SharedMachine machine(folder.path(), 1);
-  EXPECT_EQ(machine.Processes(0), (std::vector<ProcessUse>{{child, 600}}));
+  EXPECT_EQ(machine.Processes(0), (std::vector<ProcessBytes>{{child, 600}}));
   EXPECT_FALSE(Charge(machine, 0, 0, 500, 1000));
   kill(child, SIGKILL);
   siginfo_t ended;
   waitid(P_PID, child, &ended, WEXITED | WNOWAIT);  // it stays as a zombie: its number is still taken
   EXPECT_TRUE(Charge(machine, 0, 0, 500, 1000));
-  EXPECT_EQ(machine.Processes(0), (std::vector<ProcessUse>{{getpid(), 500}}));
+  EXPECT_EQ(machine.Processes(0), (std::vector<ProcessBytes>{{getpid(), 500}}));
   EXPECT_EQ(machine.Peak(0), 600U);
   waitpid(child, nullptr, 0);
 }
@@ -109,7 +109,7 @@ TEST(SharedMachine, AProcessThatDiesWithTheLockLeavesTheAccountingRight) {
   EXPECT_EQ(codes, std::vector<int>{128 + SIGKILL});
   SharedMachine machine(folder.path(), 1);
   EXPECT_TRUE(Charge(machine, 0, 0, 1000, 1000));
-  EXPECT_EQ(machine.Processes(0), (std::vector<ProcessUse>{{getpid(), 1000}}));
+  EXPECT_EQ(machine.Processes(0), (std::vector<ProcessBytes>{{getpid(), 1000}}));
 }
 
 TEST(SharedMachine, AChildStartsWithNothingAndChargesForItself) {
@@ -123,13 +123,13 @@ TEST(SharedMachine, AChildStartsWithNothingAndChargesForItself) {
       EXPECT_GE(Others(machine, 0), 300U) << "the parent is another now";
       EXPECT_TRUE(Charge(machine, 0, 0, 200, 1000));
       const auto uses = machine.Processes(0);
-      EXPECT_NE(std::find(uses.begin(), uses.end(), ProcessUse{parent, 300}), uses.end());
-      EXPECT_NE(std::find(uses.begin(), uses.end(), ProcessUse{getpid(), 200}), uses.end());
+      EXPECT_NE(std::find(uses.begin(), uses.end(), ProcessBytes{parent, 300}), uses.end());
+      EXPECT_NE(std::find(uses.begin(), uses.end(), ProcessBytes{getpid(), 200}), uses.end());
       machine.Leave();
     });
     EXPECT_EQ(codes, std::vector<int>(2, 0));
     EXPECT_EQ(Others(machine, 0), 0U);
-    EXPECT_EQ(machine.Processes(0), (std::vector<ProcessUse>{{parent, 300}}));
+    EXPECT_EQ(machine.Processes(0), (std::vector<ProcessBytes>{{parent, 300}}));
   }
 }
 

@@ -17,7 +17,7 @@ using test::Operations;
 constexpr std::uint64_t kNoHost = 0;
 
 // Work on a stream that is not captured.
-void Give(Streams& streams, Stream& stream) {
+void Give(Streams& streams, StreamModel& stream) {
   bool runs_now = false;
   EXPECT_EQ(streams.Submit(stream, NodeKind::kKernel, {}, &runs_now), Error::kNone);
   EXPECT_TRUE(runs_now);
@@ -26,9 +26,9 @@ void Give(Streams& streams, Stream& stream) {
 struct TwoStreams {
   explicit TwoStreams(const LagModel& lag) : streams(lag, 1) {}
   Streams streams;
-  Stream& first = *streams.Create(0, 0, 0);
-  Stream& second = *streams.Create(0, 0, 0);
-  Event& event = *streams.CreateEvent(0, 0);
+  StreamModel& first = *streams.Create(0, 0, 0);
+  StreamModel& second = *streams.Create(0, 0, 0);
+  EventModel& event = *streams.CreateEvent(0, 0);
 };
 
 TEST(StreamsTest, WithoutLagAllIsDoneAtOnce) {
@@ -42,8 +42,8 @@ TEST(StreamsTest, WithoutLagAllIsDoneAtOnce) {
 // What a device that lags might have answered otherwise.
 TEST(StreamsTest, WithoutLagAnswersThatNothingWaitedForAreCounted) {
   Streams streams({}, 1);
-  Stream& stream = *streams.Create(0, 0, 0);
-  Event& event = *streams.CreateEvent(0, 0);
+  StreamModel& stream = *streams.Create(0, 0, 0);
+  EventModel& event = *streams.CreateEvent(0, 0);
   EXPECT_EQ(streams.Query(event, 0), Error::kNone) << "never recorded";
   EXPECT_EQ(streams.found_done(), 0u);
   EXPECT_EQ(streams.Record(event, stream), Error::kNone);
@@ -105,7 +105,7 @@ TEST(StreamsTest, BySimulatedTimeWorkTakesAsLongAsItSays) {
 
 TEST(StreamsTest, AWaitMakesTheOtherStreamsWorkLater) {
   TwoStreams on({.work_ns = 10'000});
-  Event& end = *on.streams.CreateEvent(0, 0);
+  EventModel& end = *on.streams.CreateEvent(0, 0);
   Give(on.streams, on.first);  // 1 to 11 us
   ASSERT_EQ(on.streams.Record(on.event, on.first), Error::kNone);
   ASSERT_EQ(on.streams.Wait(on.second, on.event), Error::kNone);
@@ -121,10 +121,10 @@ TEST(StreamsTest, AWaitMakesTheOtherStreamsWorkLater) {
 
 TEST(StreamsTest, WaitingForADeviceOrItsBlockingStreamsFinishesThem) {
   Streams streams({.work_ns = 50'000}, 2);
-  Stream& blocking = *streams.Create(0, 0, 0);
-  Stream& free = *streams.Create(0, 1, 0);
-  Stream& elsewhere = *streams.Create(1, 0, 0);
-  for (Stream* stream : {&blocking, &free, &free, &elsewhere}) Give(streams, *stream);
+  StreamModel& blocking = *streams.Create(0, 0, 0);
+  StreamModel& free = *streams.Create(0, 1, 0);
+  StreamModel& elsewhere = *streams.Create(1, 0, 0);
+  for (StreamModel* stream : {&blocking, &free, &free, &elsewhere}) Give(streams, *stream);
   streams.SynchronizeBlocking(0);
   EXPECT_EQ(streams.Query(blocking, kNoHost), Error::kNone);
   EXPECT_EQ(streams.Query(free, kNoHost), Error::kNotReady);
@@ -148,7 +148,7 @@ TEST(StreamsTest, HostFunctionsAreWaitedFor) {
 
 TEST(StreamsTest, TimeIsMeasuredBetweenEventsThatKeepIt) {
   TwoStreams on({});
-  Event& untimed = *on.streams.CreateEvent(0, 2);
+  EventModel& untimed = *on.streams.CreateEvent(0, 2);
   float ms = -1;
   EXPECT_EQ(on.streams.ElapsedMs(on.event, on.event, &ms), Error::kInvalidHandle) << "not recorded";
   ASSERT_EQ(on.streams.Record(on.event, on.first), Error::kNone);
@@ -161,7 +161,7 @@ TEST(StreamsTest, TimeIsMeasuredBetweenEventsThatKeepIt) {
 
 TEST(StreamsTest, HandlesAreKnownWhileTheyAreThere) {
   TwoStreams on({.work_ns = 1'000'000});
-  Stream& gone = *on.streams.Create(0, 0, 0);
+  StreamModel& gone = *on.streams.Create(0, 0, 0);
   Give(on.streams, gone);
   ASSERT_EQ(on.streams.Record(on.event, gone), Error::kNone);
   EXPECT_EQ(on.streams.FindStream(&gone), &gone);
@@ -176,9 +176,9 @@ TEST(StreamsTest, HandlesAreKnownWhileTheyAreThere) {
 // By time: an event is done at the latest end of what comes before it, reckoned for each piece of work alone.
 std::string LagDifference(const Operations& program) {
   Streams streams({.work_ns = 7'000}, 1);
-  std::vector<Stream*> all;
+  std::vector<StreamModel*> all;
   std::vector<std::uint64_t> busy(4, 0);
-  std::vector<Event*> events;
+  std::vector<EventModel*> events;
   std::vector<std::uint64_t> done_at(4, 0);
   for (int i = 0; i < 4; ++i) {
     all.push_back(streams.Create(0, 1, 0));
@@ -187,7 +187,7 @@ std::string LagDifference(const Operations& program) {
   std::uint64_t now = 0;
   std::vector<bool> recorded(4, false);
   for (const Operation& one : program) {
-    Stream& stream = *all[one.a];
+    StreamModel& stream = *all[one.a];
     if (one.kind == 0) {
       now += 1000;
       busy[one.a] = std::max(busy[one.a], now) + 7000;

@@ -47,12 +47,12 @@ TEST_F(OptimizerSuite, AdamWOneByOneAndAsAList) {
       }
       std::vector<Numbers> m(p.size());
       std::vector<Numbers> v(p.size());
-      AdamW op = {.tensors = tensors,
-                  .learning_rate = model.lr,
-                  .beta1 = model.beta1,
-                  .beta2 = model.beta2,
-                  .epsilon = model.epsilon,
-                  .weight_decay = model.decay};
+      AdamWStep op = {.tensors = tensors,
+                      .learning_rate = model.lr,
+                      .beta1 = model.beta1,
+                      .beta2 = model.beta2,
+                      .epsilon = model.epsilon,
+                      .weight_decay = model.decay};
       for (op.step = 1; op.step <= 3; ++op.step) {
         for (std::size_t t = 0; t < tensors.size(); ++t) {
           if (!is_list) {
@@ -88,16 +88,16 @@ TEST_F(OptimizerSuite, FusedAdamWReadsScaleStepAndOverflowOnTheDevice) {
                               .first = Zeros(300),
                               .second = Zeros(300)};
   const View found = Make({}, DType::kFloat32, {1});
-  AdamW op = {.tensors = absl::MakeConstSpan(&tensor, 1),
-              .learning_rate = model.lr,
-              .beta1 = model.beta1,
-              .beta2 = model.beta2,
-              .epsilon = model.epsilon,
-              .weight_decay = model.decay,
-              .step = 77,
-              .on_device = {.inverse_scale = Make({}, DType::kFloat32, {0.125}),
-                            .found_infinite = found,
-                            .step = Make({}, DType::kFloat32, {5})}};
+  AdamWStep op = {.tensors = absl::MakeConstSpan(&tensor, 1),
+                  .learning_rate = model.lr,
+                  .beta1 = model.beta1,
+                  .beta2 = model.beta2,
+                  .epsilon = model.epsilon,
+                  .weight_decay = model.decay,
+                  .step = 77,
+                  .on_device = {.inverse_scale = Make({}, DType::kFloat32, {0.125}),
+                                .found_infinite = found,
+                                .step = Make({}, DType::kFloat32, {5})}};
   Numbers p = Values(tensor.parameter);
   Run(op);
   Expect(tensor.parameter, p, 0);
@@ -127,12 +127,12 @@ TEST_F(OptimizerSuite, SgdPlainMomentumNesterov) {
       m.emplace_back(p.back().size(), 0);
     }
     for (int step = 1; step <= 3; ++step) {
-      Run(Sgd{.tensors = tensors,
-              .learning_rate = 0.1,
-              .momentum = momentum,
-              .weight_decay = 0.01,
-              .is_nesterov = kind == 2,
-              .is_first = step == 1});
+      Run(SgdStep{.tensors = tensors,
+                  .learning_rate = 0.1,
+                  .momentum = momentum,
+                  .weight_decay = 0.01,
+                  .is_nesterov = kind == 2,
+                  .is_first = step == 1});
       for (std::size_t t = 0; t < tensors.size(); ++t) {
         const Numbers g = Values(tensors[t].gradient);
         for (std::size_t i = 0; i < g.size(); ++i) {
@@ -154,12 +154,12 @@ TEST_F(OptimizerSuite, AdafactorFactoredAndWhole) {
   for (const Case& c : {Case{{150, 33}, true}, Case{{1, 40}, true}, Case{{300}, false}, Case{{2, 3, 5}, false}}) {
     for (const bool is_scaled : {false, true}) {
       SCOPED_TRACE(ToString(c.sizes));
-      Adafactor op = {.parameter = Random(c.sizes, DType::kFloat32),
-                      .gradient = Random(c.sizes, DType::kFloat32),
-                      .learning_rate = 0.02,
-                      .clip_threshold = 0.8,
-                      .weight_decay = 0.1,
-                      .is_scaled = is_scaled};
+      AdafactorStep op = {.parameter = Random(c.sizes, DType::kFloat32),
+                          .gradient = Random(c.sizes, DType::kFloat32),
+                          .learning_rate = 0.02,
+                          .clip_threshold = 0.8,
+                          .weight_decay = 0.1,
+                          .is_scaled = is_scaled};
       const std::int64_t count = ElementCount(c.sizes);
       const std::int64_t columns = c.is_factored ? c.sizes[1] : count;
       if (c.is_factored) {
@@ -251,12 +251,12 @@ TEST_F(OptimizerSuite, AdamW8BitIsAdamWOnDecodedStates) {
                                   .first_scale = Zeros(3),
                                   .second = codes(0),
                                   .second_scale = Zeros(3)};
-  AdamW8Bit op = {.tensors = absl::MakeConstSpan(&tensor, 1),
-                  .learning_rate = model.lr,
-                  .beta1 = model.beta1,
-                  .beta2 = model.beta2,
-                  .epsilon = model.epsilon,
-                  .weight_decay = model.decay};
+  AdamW8BitStep op = {.tensors = absl::MakeConstSpan(&tensor, 1),
+                      .learning_rate = model.lr,
+                      .beta1 = model.beta1,
+                      .beta2 = model.beta2,
+                      .epsilon = model.epsilon,
+                      .weight_decay = model.decay};
   for (op.step = 1; op.step <= 4; ++op.step) {
     Numbers p = Values(tensor.parameter);
     const Numbers g = Values(tensor.gradient);

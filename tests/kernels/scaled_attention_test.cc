@@ -149,7 +149,7 @@ struct Bytes {
   std::uint64_t backward = 0;
 };
 
-Bytes BytesOf(Memory& memory, const std::function<Tensor()>& attend) {
+Bytes BytesOf(TensorMemory& memory, const std::function<Tensor()>& attend) {
   const std::uint64_t before = memory.live_bytes();
   Bytes out;
   const Tensor result = attend();
@@ -207,7 +207,7 @@ Bytes BytesOfUnpadded(std::int64_t tokens, std::int64_t key_heads) {
   const Tensor q = Leaf(context, {kB, kS, kH, kD}, DType::kBFloat16), k = Leaf(context, of_keys, DType::kBFloat16),
                v = Leaf(context, of_keys, DType::kBFloat16);
   const Tensor mask = Empty(context, {kB, kS}, DType::kInt64);
-  Memory& memory = context.memory();
+  TensorMemory& memory = context.memory();
   const std::uint64_t before = memory.live_bytes();
   const Bytes out = BytesOf(memory, [&] { return FlashForward(q, k, v, {mask, tokens}, {.is_causal = true}); });
   EXPECT_EQ(memory.live_bytes() - before, 2u * kB * kS * kD * (kH + 2 * key_heads));  // the gradients
@@ -251,7 +251,7 @@ TEST(ScaledAttention, EfficientPadsSumsAndMultipliesForDelta) {
 }
 
 TEST(ScaledAttention, SplitsOfFlashFillTheGpu) {
-  const Gpu a100 = *GpuNamed("A100");
+  const GpuKind a100 = *GpuNamed("A100");
   EXPECT_EQ(SplitsOfFlash(a100, 8, 12, 512, 512, 64), 1);  // 768 blocks for 216 slots
   EXPECT_EQ(SplitsOfFlash(a100, 1, 12, 512, 512, 64), 2);  // 96 blocks: 2 x 96 of 216; keys have two blocks of 256
   EXPECT_EQ(SplitsOfFlash(a100, 1, 1, 64, 128, 128), 1);   // one block of keys

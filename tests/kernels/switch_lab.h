@@ -29,7 +29,7 @@ struct Lab {
     runtime = *Runtime::Make({.framework = framework, .gpu = *GpuNamed(gpu)});
   }
   Context& context() { return runtime->context(); }
-  Memory& memory() { return runtime->context().memory(); }
+  TensorMemory& memory() { return runtime->context().memory(); }
 
   Tensor Leaf(const Dims& sizes, DType dtype = DType::kFloat32) {
     Tensor out = Empty(context(), sizes, dtype, Part::kBatch);

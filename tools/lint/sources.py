@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Small rules of every source file: length, width, unfinished work, unfinished merges, header guards, line ends."""
+"""Small rules of every source file: length, width, unfinished work, unfinished merges, header guards, line ends. And a
+type that a header declares has a name of its own."""
 
 import pathlib
 import re
@@ -14,6 +15,16 @@ LONG_REASON = re.compile(r"(//|#) Long because: \S")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
 UNMERGED = re.compile(r"(<{7}|>{7}) ")
 TEXT_SUFFIXES = CODE_SUFFIXES | {".py", ".cmake", ".in", ".txt", ".md", ".json", ".sh", ""}
+# A type as the formatter leaves it: in the first column, with its body on the line or the next.
+TYPE = re.compile(r"(?:template <.*> )?(?:class|struct|union|enum(?: class)?) "
+                  r"(?:(?:ASHLAR_[A-Z]+|alignas\([^)]*\)|\[\[\w+\]\]) )*(\w+)(?: final)?(?: : [^;]*)?(?: \{.*)?$")
+# Names that two types of the product have, and why.
+SHARED_NAMES = {
+    "Block": "a program's handle, and the record of the heap that it stands for",
+    "Pool": "a program's handle, and the pool of the heap that it stands for",
+    "Recorder": "a program's handle, and the recorder of the core that it stands for",
+    "Error": "what a program catches, and CUDA's numbers in `hollow`, which throws nothing",
+}
 RECORDED_FOLDERS = ("docs/examples/", "tests/data/")  # recorded files are what they are
 
 
@@ -64,8 +75,23 @@ def check_lines(path, lines):
     return findings
 
 
+def check_names(types):
+    """`types` of the product: {name: [(path, line)]}. Types that sources have for themselves may share a name."""
+    findings = []
+    for name, places in sorted(types.items()):
+        paths = {path for path, _ in places}
+        if len(paths) == 1 or name in SHARED_NAMES or not any(path.endswith((".h", ".cuh")) for path in paths):
+            continue
+        path, line = places[-1]
+        others = ", ".join(sorted(paths - {path}))
+        findings.append(Finding("name", path, line, f"'{name}' is a type of {others} too: rename one, or write the reason "
+                                "into SHARED_NAMES"))
+    return findings
+
+
 def check(root):
     findings = []
+    types = {}
     for path in lint_tree.files(root, TEXT_SUFFIXES):
         if not is_ours(path):
             continue
@@ -75,7 +101,11 @@ def check(root):
             findings += check_length(path, lines)
         if path.endswith((".h", ".cuh")):
             findings += check_guard(path, lines)
-    return findings
+        if path.startswith(tuple(f"{folder}/" for folder in lint_tree.PRODUCT_FOLDERS)):
+            for number, text in lines:
+                if match := TYPE.match(text):
+                    types.setdefault(match[1], []).append((path, number))
+    return findings + check_names(types)
 
 
 HEADER = "// What it is.\n#ifndef ASHLAR_A_B_C_H_\n#define ASHLAR_A_B_C_H_\n\n#include <vector>\n\n#endif  // ASHLAR_A_B_C_H_\n"
@@ -86,6 +116,13 @@ GOOD = {
     "a/data/recorded.txt": "space at the end \n",
     "tests/table_test.cc": "// " + "x" * MOST_COLUMNS + "\n",
 }
+
+
+def typed(text, path="kernels/b.h"):
+    guard = guard_of(path)
+    return f"#ifndef {guard}\n#define {guard}\n\n{text}\n\n#endif  // {guard}\n"
+
+
 SAMPLES = [
     Sample("", GOOD),
     Sample("length", GOOD | {"a/long.cc": "int x;\n" * (MOST_LINES + 1)}),
@@ -99,6 +136,14 @@ SAMPLES = [
     Sample("guard", GOOD | {"a/b_c.h": HEADER.replace("#define ASHLAR_A_B_C_H_\n", "")}),
     Sample("guard", GOOD | {"a/b_c.h": HEADER.replace("#endif  // ASHLAR_A_B_C_H_", "#endif")}),
     Sample("guard", GOOD | {"a/b_c.h": "#pragma once\n"}),
+    Sample("name", GOOD | {"console/a.cc": "struct Same {\n",
+                           "kernels/b.h": typed("class ASHLAR_EXPORT Same final : public Other {")}),
+    Sample("name", GOOD | {"console/a.h": typed("enum class Same : int { kA };", "console/a.h"),
+                           "kernels/b.h": typed("struct Same;\nstruct Same {")}),
+    Sample("", GOOD | {"console/a.h": typed("struct Same;\nclass Same* Get();", "console/a.h"),
+                       "kernels/b.h": typed("struct Same {")}),
+    Sample("", GOOD | {"console/a.cc": "struct Same {\n", "kernels/b.cc": "struct Same {\n",
+                       "tests/b.h": typed("struct Same {", "tests/b.h")}),
     Sample("", GOOD | {"include/ashlar/a/b_c.h": HEADER}),
     Sample("guard", GOOD | {"include/ashlar/b_c.h": HEADER}),
     Sample("", GOOD | {"include/ashlar.h": HEADER.replace("ASHLAR_A_B_C_H_", "ASHLAR_H_")}),

@@ -136,7 +136,7 @@ struct CauseHistory {
   std::vector<LeakGrowth> leaks = {};  // what piles up at the moment, most bytes first
   PinBlame pins = {};
   std::optional<FailedRequest> failed = {};  // only where a request failed
-  std::vector<Growth> growths = {};          // AvoidableGrowths of the timeline
+  std::vector<TrafficGrowth> growths = {};   // AvoidableGrowths of the timeline
 
   bool HasStacks() const { return stacks != nullptr && stacks->stack_count() > 0; }
 };

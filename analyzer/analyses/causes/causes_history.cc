@@ -87,7 +87,7 @@ GrownRequests FindGrown(const CauseContext& context) {
   const std::vector<EventIndex> rounds = EndsOfRounds(*context.history->timeline);
   SizeHistory history(*context.history->timeline);
   GrownRequests out;
-  for (const Growth& growth : context.history->growths) {
+  for (const TrafficGrowth& growth : context.history->growths) {
     const std::set<std::uint64_t>& before = history.Before(growth.request_event, growth.stack);
     if (growth.own.bytes < growth.request_bytes || growth.own.largest >= growth.request_bytes) continue;
     const auto round = std::lower_bound(rounds.begin(), rounds.end(), growth.event) - rounds.begin();

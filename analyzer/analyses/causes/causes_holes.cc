@@ -299,9 +299,9 @@ std::string DescribeStreams(const StreamPeaks& peaks) {
 }
 
 // The growth that most memory of another stream would have spared.
-const Growth* WorstGrowthBesideStreams(const CauseContext& context) {
-  const Growth* worst = nullptr;
-  for (const Growth& growth : context.history->growths) {
+const TrafficGrowth* WorstGrowthBesideStreams(const CauseContext& context) {
+  const TrafficGrowth* worst = nullptr;
+  for (const TrafficGrowth& growth : context.history->growths) {
     if (!growth.pool.IsDefault() || growth.other_streams.largest < growth.request_bytes) continue;
     if (growth.own.largest >= growth.request_bytes) continue;  // not the stream kept it away
     if (worst == nullptr || growth.request_bytes > worst->request_bytes) worst = &growth;
@@ -319,7 +319,7 @@ struct PoolSum {
 
 // Whether free memory of one pool would have served the other: the default pool beside private ones, or one private
 // pool of several.
-bool IsKeptApart(const Growth& growth, std::uint64_t pools) {
+bool IsKeptApart(const TrafficGrowth& growth, std::uint64_t pools) {
   return (growth.pool.IsDefault() || pools > 1) && growth.other_pools.largest >= growth.request_bytes &&
          growth.own.largest < growth.request_bytes;
 }
@@ -364,7 +364,7 @@ CauseFinding DetectStreamsDoNotShare(const CauseContext& context) {
   const CauseKind kind = CauseKind::kStreamsDoNotShare;
   const StreamPeaks peaks = PeaksByStream(*context.history->timeline);
   if (peaks.streams.size() < 2) return Absent(kind, "all large blocks belong to one stream");
-  const Growth* worst = WorstGrowthBesideStreams(context);
+  const TrafficGrowth* worst = WorstGrowthBesideStreams(context);
   if (worst == nullptr) return Absent(kind, "no request missed memory that only its stream kept away");
   std::uint64_t bytes = std::min(peaks.ApartBytes(), worst->other_streams.bytes);
   if (worst->is_failure) bytes = std::max(bytes, worst->other_streams.largest);
@@ -393,7 +393,7 @@ CauseFinding DetectPrivatePools(const CauseContext& context) {
       sum.pools == 1 ? " private pool is free" : " private pools are free", " and can serve no request from outside");
   if (!IsMaterial(context, sum.SparedBytes())) return Absent(kind, sentence);
   const auto spared = std::find_if(context.history->growths.begin(), context.history->growths.end(),
-                                   [&sum](const Growth& growth) { return IsKeptApart(growth, sum.pools); });
+                                   [&sum](const TrafficGrowth& growth) { return IsKeptApart(growth, sum.pools); });
   if (spared == context.history->growths.end()) {
     CauseFinding out = Absent(kind, sentence);
     out.counter_evidence.push_back("no request of another pool would have fitted there");

@@ -39,7 +39,7 @@ bool AskedForExpandable(const CauseContext& context) {
 
 // Whether pieces of the cache, put together as pages can be, would have served a request that obtained new memory.
 bool PiecesWouldHaveServed(const CauseContext& context) {
-  return std::any_of(context.history->growths.begin(), context.history->growths.end(), [](const Growth& growth) {
+  return std::any_of(context.history->growths.begin(), context.history->growths.end(), [](const TrafficGrowth& growth) {
     return growth.own.bytes >= growth.request_bytes && growth.own.largest < growth.request_bytes;
   });
 }
@@ -76,8 +76,8 @@ CauseFinding DetectMaxSplitSize(const CauseContext& context) {
   if (limit == policy::kUnlimited) return Absent(kind, "max_split_size_mb is not set");
   std::uint64_t refused = 0;
   std::uint64_t obtained = 0;
-  const Growth* first = nullptr;
-  for (const Growth& growth : context.history->growths) {
+  const TrafficGrowth* first = nullptr;
+  for (const TrafficGrowth& growth : context.history->growths) {
     if (!growth.pool.IsDefault() || growth.is_small_pool || growth.own.largest < growth.request_bytes) continue;
     if (first == nullptr) first = &growth;
     ++refused;

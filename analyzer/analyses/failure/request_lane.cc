@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "allocator/policy/size_rule.h"
+#include "allocator/policy/strategy.h"
 
 namespace ashlar::analyses {
 
@@ -87,9 +88,9 @@ timeline::State WithoutPending(timeline::State state) {
   return state;
 }
 
-class Ladder {
+class LaneLadder {
  public:
-  Ladder(const RequestLane& lane, const LadderStates& states)
+  LaneLadder(const RequestLane& lane, const LadderStates& states)
       : lane_(lane), states_(states), polled_(WithoutPending(*states.before)) {}
 
   std::vector<LadderRung> Climb() {
@@ -223,7 +224,7 @@ timeline::EventIndex LadderBegin(const timeline::Timeline& timeline, timeline::E
 }
 
 std::vector<LadderRung> ClimbLadder(const RequestLane& lane, const LadderStates& states) {
-  return Ladder(lane, states).Climb();
+  return LaneLadder(lane, states).Climb();
 }
 
 }  // namespace ashlar::analyses

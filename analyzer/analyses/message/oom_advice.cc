@@ -40,7 +40,7 @@ std::vector<std::string> NativeLines() { return {"ashlar record -- ./program", "
 
 std::vector<std::string> HostLines() { return {"ps -eo pid,rss,args --sort=-rss | head", "free -m"}; }
 
-struct Advice {
+struct MessageAdvice {
   absl::string_view family;  // of messages, by its beginning
   absl::string_view levers;  // what would help there
   absl::string_view step;
@@ -48,8 +48,8 @@ struct Advice {
 };
 
 // As the projects' own documentation names them. The first that fits counts.
-const std::vector<Advice>& AdviceTable() {
-  static const auto& table = *new std::vector<Advice>{
+const std::vector<MessageAdvice>& AdviceTable() {
+  static const auto& table = *new std::vector<MessageAdvice>{
       {"pt-npu",
        "a smaller batch with gradient accumulation, recomputation, bf16; PYTORCH_NPU_ALLOC_CONF=expandable_segments:"
        "True where much is reserved and not allocated",
@@ -190,7 +190,7 @@ const std::vector<Advice>& AdviceTable() {
 
 void WriteAdvice(const OomMessage& message, OomMessageVerdict& verdict) {
   const bool is_host = message.FindNote("host_memory") != nullptr;
-  for (const Advice& advice : AdviceTable()) {
+  for (const MessageAdvice& advice : AdviceTable()) {
     if (!absl::StartsWith(message.family, advice.family)) continue;
     const bool is_last = advice.family.empty();
     verdict.levers = std::string(is_host && is_last ? kHostLevers : advice.levers);

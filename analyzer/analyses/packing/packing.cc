@@ -19,7 +19,7 @@ constexpr std::uint64_t kMaxGreedyPairs = 60'000'000;  // a few seconds
 constexpr int kMostTargetsTried = 4;
 
 // Buffers that can be packed by themselves, on top of `base`.
-struct Part {
+struct PackingPart {
   std::vector<Index> buffers;
   std::uint64_t base = 0;
   std::size_t level = 0;
@@ -32,19 +32,19 @@ class Splitter {
   Splitter(absl::Span<const Lifetime> buffers, std::vector<std::uint64_t>& offsets)
       : buffers_(buffers), offsets_(offsets) {}
 
-  std::vector<Part> Run() {
-    Part all;
+  std::vector<PackingPart> Run() {
+    PackingPart all;
     for (Index i = 0; i < buffers_.size(); ++i) {
       if (buffers_[i].size > 0) all.buffers.push_back(i);
     }
     std::stable_sort(all.buffers.begin(), all.buffers.end(),
                      [this](Index a, Index b) { return buffers_[a].lower < buffers_[b].lower; });
-    std::vector<Part> todo = Components(all), done;
+    std::vector<PackingPart> todo = Components(all), done;
     while (!todo.empty()) {
-      Part part = std::move(todo.back());
+      PackingPart part = std::move(todo.back());
       todo.pop_back();
       if (part.level < kMostPackingLevels && Lower(part)) {
-        for (Part& smaller : Components(part)) todo.push_back(std::move(smaller));
+        for (PackingPart& smaller : Components(part)) todo.push_back(std::move(smaller));
       } else if (!part.buffers.empty()) {
         done.push_back(std::move(part));
       }
@@ -54,7 +54,7 @@ class Splitter {
 
  private:
   // Places what spans the whole part; false where nothing does.
-  bool Lower(Part& part) {
+  bool Lower(PackingPart& part) {
     std::int64_t begin = INT64_MAX, end = INT64_MIN;
     for (const Index index : part.buffers) {
       begin = std::min(begin, buffers_[index].lower);
@@ -71,8 +71,8 @@ class Splitter {
   }
 
   // By lower end, as they are sorted.
-  std::vector<Part> Components(const Part& part) const {
-    std::vector<Part> out;
+  std::vector<PackingPart> Components(const PackingPart& part) const {
+    std::vector<PackingPart> out;
     std::int64_t end = INT64_MIN;
     for (const Index index : part.buffers) {
       if (out.empty() || buffers_[index].lower >= end) out.push_back({{}, part.base, part.level + 1});
@@ -137,11 +137,11 @@ Packing Pack(absl::Span<const Lifetime> buffers, const PackOptions& options) {
   out.offsets.resize(buffers.size());
   out.lower_bound = LiveLowerBound(buffers);
   const std::uint64_t target = std::max(out.lower_bound, options.target_height.value_or(0));
-  std::vector<Part> parts = Splitter(buffers, out.offsets).Run();
+  std::vector<PackingPart> parts = Splitter(buffers, out.offsets).Run();
   // The largest first: it decides.
   std::stable_sort(parts.begin(), parts.end(),
-                   [](const Part& a, const Part& b) { return a.buffers.size() > b.buffers.size(); });
-  for (const Part& part : parts) {
+                   [](const PackingPart& a, const PackingPart& b) { return a.buffers.size() > b.buffers.size(); });
+  for (const PackingPart& part : parts) {
     std::vector<Lifetime> own;
     for (const Index index : part.buffers) own.push_back(buffers[index]);
     // No part needs to be lower than the highest that is known to be needed.
@@ -160,12 +160,12 @@ Packing Pack(absl::Span<const Lifetime> buffers, const PackOptions& options) {
 
 namespace {
 
-struct Edge {
+struct LifetimeEdge {
   std::int64_t time = 0;
   bool is_begin = false;  // ends first: lifetimes are half-open
   std::size_t buffer = 0;
 
-  auto operator<=>(const Edge&) const = default;
+  auto operator<=>(const LifetimeEdge&) const = default;
 };
 
 absl::Status Overlap(std::size_t a, std::size_t b) {
@@ -181,7 +181,7 @@ absl::Status CheckPacking(absl::Span<const Lifetime> buffers, absl::Span<const s
   if (buffers.size() != offsets.size()) {
     return absl::FailedPreconditionError(absl::StrCat(offsets.size(), " offsets for ", buffers.size(), " buffers"));
   }
-  std::vector<Edge> edges;
+  std::vector<LifetimeEdge> edges;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i].size > height || offsets[i] > height - buffers[i].size) {
       return absl::FailedPreconditionError(absl::StrCat("buffer ", i, " ends above the height"));
@@ -192,7 +192,7 @@ absl::Status CheckPacking(absl::Span<const Lifetime> buffers, absl::Span<const s
   }
   std::sort(edges.begin(), edges.end());
   std::map<std::uint64_t, std::size_t> alive;
-  for (const Edge& edge : edges) {
+  for (const LifetimeEdge& edge : edges) {
     const std::uint64_t begin = offsets[edge.buffer];
     if (!edge.is_begin) {
       alive.erase(begin);

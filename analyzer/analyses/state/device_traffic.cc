@@ -29,10 +29,10 @@ class GrowthFinder {
     }
   }
 
-  std::vector<Growth> Find() {
+  std::vector<TrafficGrowth> Find() {
     for (EventIndex i = 0; i < timeline_.event_count(); ++i) Step(i);
     KeepLargest();
-    for (Growth& growth : growths_) LookAround(growth);
+    for (TrafficGrowth& growth : growths_) LookAround(growth);
     return std::move(growths_);
   }
 
@@ -89,14 +89,15 @@ class GrowthFinder {
     const std::size_t spans = timeline_.blocks().size() + timeline_.segments().size() + 1;
     const std::size_t most = std::clamp<std::size_t>(kMostSpansLookedAt / spans, 1, kMostGrowths);
     if (growths_.size() <= most) return;
-    std::sort(growths_.begin(), growths_.end(), [](const Growth& a, const Growth& b) {
+    std::sort(growths_.begin(), growths_.end(), [](const TrafficGrowth& a, const TrafficGrowth& b) {
       return std::tuple(!a.is_failure, b.bytes, a.event) < std::tuple(!b.is_failure, a.bytes, b.event);
     });
     growths_.resize(most);
-    std::sort(growths_.begin(), growths_.end(), [](const Growth& a, const Growth& b) { return a.event < b.event; });
+    std::sort(growths_.begin(), growths_.end(),
+              [](const TrafficGrowth& a, const TrafficGrowth& b) { return a.event < b.event; });
   }
 
-  void LookAround(Growth& growth) const {
+  void LookAround(TrafficGrowth& growth) const {
     const timeline::State state = timeline_.StateAt(growth.event - 1);
     for (const timeline::StateSegment& segment : state.segments) {
       FreeRuns& runs = segment.pool != growth.pool                     ? growth.other_pools
@@ -113,13 +114,13 @@ class GrowthFinder {
   const Timeline& timeline_;
   const policy::Options& options_;
   std::vector<const BlockSpan*> blocks_;  // allocated in the window, in that order
-  Growth current_;
-  std::vector<Growth> growths_;
+  TrafficGrowth current_;
+  std::vector<TrafficGrowth> growths_;
 };
 
 }  // namespace
 
-std::vector<Growth> AvoidableGrowths(const Timeline& timeline, const policy::Options& options) {
+std::vector<TrafficGrowth> AvoidableGrowths(const Timeline& timeline, const policy::Options& options) {
   return GrowthFinder(timeline, options).Find();
 }
 

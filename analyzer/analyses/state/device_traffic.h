@@ -22,7 +22,7 @@ struct FreeRuns {
   std::uint64_t largest = 0;  // the largest contiguous one
 };
 
-struct Growth {
+struct TrafficGrowth {
   timeline::EventIndex event = timeline::kNever;          // the first event of obtaining it; of a failure, the failure
   timeline::EventIndex request_event = timeline::kNever;  // the allocation it served
   bool is_failure = false;
@@ -41,7 +41,7 @@ struct Growth {
 
 // In order of events. Looking at one costs as much as the whole state, so of a long trace only the largest are looked
 // at, as many as keep the whole below a fixed cost.
-std::vector<Growth> AvoidableGrowths(const timeline::Timeline& timeline, const policy::Options& options);
+std::vector<TrafficGrowth> AvoidableGrowths(const timeline::Timeline& timeline, const policy::Options& options);
 
 // The times an allocator returned cached segments to the device, and whether it had to: a retry returns the cache
 // because no free piece of it serves the request, torch.cuda.empty_cache() returns what would have served.

@@ -92,17 +92,17 @@ std::string PhaseLabel(const DiffSide& side, const timeline::BlockSpan& block) {
 }
 
 // "model.py:56 mlp" without its line: "model.py mlp"; nullopt where the label names none.
-struct LabelLine {
+struct PlaceOfLabel {
   std::string place;
   std::uint64_t line = 0;
 };
 
-std::optional<LabelLine> LineOf(const std::string& label) {
+std::optional<PlaceOfLabel> LineOf(const std::string& label) {
   const std::size_t colon = label.rfind(".py:");
   if (colon == std::string::npos) return std::nullopt;
   const std::size_t begin = colon + 4;
   const std::size_t end = std::min(label.find(' ', begin), label.size());
-  LabelLine out;
+  PlaceOfLabel out;
   if (!absl::SimpleAtoi(label.substr(begin, end - begin), &out.line)) return std::nullopt;
   out.place = absl::StrCat(label.substr(0, colon + 3), label.substr(end));
   return out;
@@ -112,7 +112,7 @@ std::optional<LabelLine> LineOf(const std::string& label) {
 std::map<std::string, std::map<std::uint64_t, std::string>> ByFunction(const Groups& groups) {
   std::map<std::string, std::map<std::uint64_t, std::string>> out;
   for (const auto& [label, group] : groups) {
-    if (const std::optional<LabelLine> line = LineOf(label)) out[line->place][line->line] = label;
+    if (const std::optional<PlaceOfLabel> line = LineOf(label)) out[line->place][line->line] = label;
   }
   return out;
 }

@@ -19,7 +19,7 @@ constexpr std::size_t kMostProjected = 1'000'000;  // requests
 constexpr int kAlikeGrowths = 3;
 constexpr std::uint32_t kNoId = UINT32_MAX;
 
-struct Request {
+struct WindowRequest {
   std::size_t position = 0;  // in the trace
   std::uint32_t token = 0;
 };
@@ -69,14 +69,14 @@ class Continuer {
 
   std::vector<std::uint32_t> Tokens() const {
     std::vector<std::uint32_t> out;
-    for (const Request& request : requests_) out.push_back(request.token);
+    for (const WindowRequest& request : requests_) out.push_back(request.token);
     return out;
   }
 
   // The first request at or after a position of the trace.
   std::size_t RequestAt(std::size_t position) const {
     const auto at = std::lower_bound(requests_.begin(), requests_.end(), position,
-                                     [](const Request& request, std::size_t p) { return request.position < p; });
+                                     [](const WindowRequest& request, std::size_t p) { return request.position < p; });
     return static_cast<std::size_t>(at - requests_.begin());
   }
 
@@ -319,7 +319,7 @@ class Continuer {
   }
 
   const CutOffRun& run_;
-  std::vector<Request> requests_;  // allocations, up to the one that failed
+  std::vector<WindowRequest> requests_;  // allocations, up to the one that failed
   Alignment aligned_;
   std::size_t step_begin_ = 0;          // of the cut-off step, in requests_
   std::vector<bool> is_live_;           // of each id

@@ -22,14 +22,14 @@ bool IsRange(std::uint64_t from, std::uint64_t bytes) { return bytes > 0 && from
 
 }  // namespace
 
-void DeviceCalls::Note(absl::string_view name, absl::string_view message, std::uint64_t count) {
+void LoggedCalls::Note(absl::string_view name, absl::string_view message, std::uint64_t count) {
   if (count == 0) return;
   trace::Note& note = notes_.try_emplace(std::string(name), trace::Note{std::string(name), {}, 0}).first->second;
   note.message = std::string(message);
   note.count += count;
 }
 
-void DeviceCalls::Add(const DeviceCall& call, trace::Action action, std::uint64_t address, std::uint64_t bytes,
+void LoggedCalls::Add(const DeviceCall& call, trace::Action action, std::uint64_t address, std::uint64_t bytes,
                       Stream stream) {
   const auto device = static_cast<std::size_t>(call.device);
   if (traces_.size() <= device) traces_.resize(device + 1, Trace{trace::TraceTail(max_events_)});
@@ -45,7 +45,7 @@ void DeviceCalls::Add(const DeviceCall& call, trace::Action action, std::uint64_
   if (const std::size_t count = to.tail.TooMany(to.events); count > 0) to.tail.Drop(count, to.events);
 }
 
-void DeviceCalls::Allocate(const DeviceCall& call, std::uint64_t address, std::uint64_t bytes, Stream stream) {
+void LoggedCalls::Allocate(const DeviceCall& call, std::uint64_t address, std::uint64_t bytes, Stream stream) {
   if (call.device < 0 || call.device >= kMostDevices || !IsRange(address, bytes)) {
     return Note("impossible_rows", "rows that say what cannot be: left out");
   }
@@ -57,7 +57,7 @@ void DeviceCalls::Allocate(const DeviceCall& call, std::uint64_t address, std::u
 }
 
 // The log lost a free, or the memory went with a context.
-void DeviceCalls::GiveOverlapping(const DeviceCall& call, std::uint64_t address, std::uint64_t bytes) {
+void LoggedCalls::GiveOverlapping(const DeviceCall& call, std::uint64_t address, std::uint64_t bytes) {
   for (auto it = live_.lower_bound(address + bytes); it != live_.begin();) {
     --it;
     if (it->first + it->second.bytes <= address) return;
@@ -68,7 +68,7 @@ void DeviceCalls::GiveOverlapping(const DeviceCall& call, std::uint64_t address,
   }
 }
 
-void DeviceCalls::Give(const DeviceCall& call, std::map<std::uint64_t, Allocation>::iterator it) {
+void LoggedCalls::Give(const DeviceCall& call, std::map<std::uint64_t, Allocation>::iterator it) {
   const Allocation& of = it->second;
   const DeviceCall on_its_device = {call.time_us, of.device, call.stack};
   Add(on_its_device, trace::Action::kFreeRequested, it->first, of.bytes, of.stream);
@@ -77,7 +77,7 @@ void DeviceCalls::Give(const DeviceCall& call, std::map<std::uint64_t, Allocatio
   live_.erase(it);
 }
 
-void DeviceCalls::Free(const DeviceCall& call, std::uint64_t address) {
+void LoggedCalls::Free(const DeviceCall& call, std::uint64_t address) {
   const auto it = live_.find(address);
   if (it == live_.end()) {
     return Note("unknown_frees", "frees of memory whose allocation is not in the log, left out");
@@ -85,19 +85,19 @@ void DeviceCalls::Free(const DeviceCall& call, std::uint64_t address) {
   Give(call, it);
 }
 
-void DeviceCalls::Fail(const DeviceCall& call, std::uint64_t bytes, std::uint64_t free_bytes, Stream stream) {
+void LoggedCalls::Fail(const DeviceCall& call, std::uint64_t bytes, std::uint64_t free_bytes, Stream stream) {
   if (call.device < 0 || call.device >= kMostDevices) {
     return Note("impossible_rows", "rows that say what cannot be: left out");
   }
   Add(call, trace::Action::kOom, free_bytes, bytes, stream);
 }
 
-void DeviceCalls::Create(const DeviceCall& call, std::uint64_t handle, std::uint64_t bytes) {
+void LoggedCalls::Create(const DeviceCall& call, std::uint64_t handle, std::uint64_t bytes) {
   handles_[handle] = objects_.size();
   objects_.push_back({call.device, bytes});
 }
 
-void DeviceCalls::Map(const DeviceCall& call, const Mapping& mapping) {
+void LoggedCalls::Map(const DeviceCall& call, const Mapping& mapping) {
   const auto handle = handles_.find(mapping.handle);
   if (handle == handles_.end()) return Note("imported_memory", "maps of memory that others created: not counted here");
   Object& object = objects_[handle->second];
@@ -118,7 +118,7 @@ void DeviceCalls::Map(const DeviceCall& call, const Mapping& mapping) {
   mapped_[mapping.address] = {mapping.address + mapping.bytes, is_counted, handle->second, mapping.offset};
 }
 
-void DeviceCalls::Unmap(const DeviceCall& call, std::uint64_t address, std::uint64_t bytes) {
+void LoggedCalls::Unmap(const DeviceCall& call, std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t end = address + std::min(bytes, ~address);
   for (auto it = mapped_.lower_bound(address); it != mapped_.end() && it->second.end <= end;) {
     if (it->second.is_counted) {
@@ -129,9 +129,9 @@ void DeviceCalls::Unmap(const DeviceCall& call, std::uint64_t address, std::uint
   }
 }
 
-void DeviceCalls::Reset(const DeviceCall& call) { resets_[call.device] = call; }
+void LoggedCalls::Reset(const DeviceCall& call) { resets_[call.device] = call; }
 
-void DeviceCalls::CatchUpWithReset(const DeviceCall& call) {
+void LoggedCalls::CatchUpWithReset(const DeviceCall& call) {
   const auto reset = resets_.find(call.device);
   if (reset == resets_.end()) return;
   for (auto it = live_.begin(); it != live_.end();) {
@@ -142,7 +142,7 @@ void DeviceCalls::CatchUpWithReset(const DeviceCall& call) {
   resets_.erase(reset);
 }
 
-void DeviceCalls::NoteObjects() {
+void LoggedCalls::NoteObjects() {
   std::uint64_t count = 0, bytes = 0;
   for (const Object& object : objects_) {
     if (object.was_mapped || object.device == kHost) continue;
@@ -155,7 +155,7 @@ void DeviceCalls::NoteObjects() {
        count);
 }
 
-void DeviceCalls::Finish(trace::Snapshot& out) {
+void LoggedCalls::Finish(trace::Snapshot& out) {
   NoteObjects();
   for (const auto& reset : resets_) {
     const auto count = static_cast<std::uint64_t>(

@@ -1,7 +1,7 @@
 // Calls on device memory as a snapshot: each allocation is a segment of its own, with one block in it, from the call to
 // its free. What is alive at the end is the snapshot's state.
 //
-//   DeviceCalls calls;
+//   LoggedCalls calls;
 //   calls.Allocate({.time_us = 5, .device = 0, .stack = 3}, 0x7f0000000000, kMiB, Stream{});
 //   calls.Free({.time_us = 9, .stack = 4}, 0x7f0000000000);
 //   calls.Finish(snapshot);
@@ -28,13 +28,13 @@ struct DeviceCall {
   trace::StackId stack = trace::kNoStack;
 };
 
-class DeviceCalls {
+class LoggedCalls {
  public:
   static constexpr int kMostDevices = 1024;
   static constexpr int kHost = -1;
 
   // How many events of each device are held, the last; 0: all.
-  explicit DeviceCalls(std::uint64_t max_events = 0) : max_events_(max_events) {}
+  explicit LoggedCalls(std::uint64_t max_events = 0) : max_events_(max_events) {}
 
   void Allocate(const DeviceCall& call, std::uint64_t address, std::uint64_t bytes, Stream stream);
   void Free(const DeviceCall& call, std::uint64_t address);

@@ -244,8 +244,8 @@ class Reader {
   }
   static int DeviceOf(const NativeRow& row) {
     const auto device = static_cast<std::int64_t>(row.numbers[native::kDevice]);
-    const bool is_one = device >= DeviceCalls::kHost && device < DeviceCalls::kMostDevices;
-    return is_one ? static_cast<int>(device) : DeviceCalls::kMostDevices;  // which no call takes
+    const bool is_one = device >= LoggedCalls::kHost && device < LoggedCalls::kMostDevices;
+    return is_one ? static_cast<int>(device) : LoggedCalls::kMostDevices;  // which no call takes
   }
 
   void CountKind(absl::string_view call) {
@@ -276,7 +276,7 @@ class Reader {
   }
 
   std::set<std::size_t> failed_frees_;  // positions in the rows
-  DeviceCalls calls_;
+  LoggedCalls calls_;
   trace::Snapshot out_;
   absl::flat_hash_map<std::uint64_t, trace::FrameId> frames_;
   absl::flat_hash_map<std::uint64_t, trace::StackId> stacks_;

@@ -30,16 +30,16 @@ namespace ashlar::formats {
 
 // Positions in NativeRow::numbers, by the row's kind.
 namespace native {
-enum Process { kPid, kUnixMicroseconds };
-enum Frame { kFrame, kOffset };                                         // word: the function; rest: the file
-enum Stack { kStackNumber };                                            // rest: the frames, innermost first
-enum Allocation { kTime, kDevice, kAddress, kBytes, kStream, kStack };  // word: the call, as of those below
-enum Failure { kFreeBytes = 3, kTotalBytes, kFailedStream, kFailedStack, kResult };  // kTime, kDevice; 2: bytes
-enum FreeRow { kFreedAddress = 1, kFreedStack };                                     // kTime
-enum Kept { kKeptResult = 2 };                                                       // kTime, kFreedAddress
-enum Created { kHandle = 2, kCreatedBytes, kCreatedStack };                          // kTime, kDevice
-enum Mapped { kMappedAddress = 1, kMappedBytes, kMappedHandle, kMappedOffset, kMappedStack };  // kTime
-enum Unmapped { kUnmappedAddress = 1, kUnmappedBytes, kUnmappedStack };                        // kTime
+enum { kPid, kUnixMicroseconds };                            // of the process
+enum { kFrame, kOffset };                                    // of a frame; word: the function; rest: the file
+enum { kStackNumber };                                       // of a stack; rest: the frames, innermost first
+enum { kTime, kDevice, kAddress, kBytes, kStream, kStack };  // of an allocation; word: the call, as of those below
+enum { kFreeBytes = 3, kTotalBytes, kFailedStream, kFailedStack, kResult };  // of a failure; kTime, kDevice; 2: bytes
+enum { kFreedAddress = 1, kFreedStack };                                     // of a free; kTime
+enum { kKeptResult = 2 };                                                    // of what was kept; kTime, kFreedAddress
+enum { kHandle = 2, kCreatedBytes, kCreatedStack };                          // of a handle made; kTime, kDevice
+enum { kMappedAddress = 1, kMappedBytes, kMappedHandle, kMappedOffset, kMappedStack };  // of a mapping; kTime
+enum { kUnmappedAddress = 1, kUnmappedBytes, kUnmappedStack };                          // of its end; kTime
 }  // namespace native
 
 struct NativeRow {

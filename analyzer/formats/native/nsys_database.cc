@@ -21,7 +21,7 @@ constexpr char kRecordIt[] = "record them with nsys profile --cuda-memory-usage=
 
 // What the numbers of the columns memKind and memoryOperationType mean: the tables ENUM_CUDA_MEM_KIND and
 // ENUM_CUDA_DEV_MEM_EVENT_OPER of an export.
-enum MemoryKind { kDeviceMemory = 2, kManagedMemory = 4 };
+enum NsysMemoryKind { kDeviceMemory = 2, kManagedMemory = 4 };
 enum MemoryOperation { kAllocated = 0, kFreed = 1 };
 
 class Query {
@@ -181,8 +181,8 @@ class NsysReader {
   void Add(const Query& row) {
     const auto stack = stacks_.find(row.Number(7));
     const std::int64_t device = row.Number(1);
-    const bool is_device = device >= 0 && device < DeviceCalls::kMostDevices;
-    const DeviceCall call{row.Number(0) / 1000, is_device ? static_cast<int>(device) : DeviceCalls::kMostDevices,
+    const bool is_device = device >= 0 && device < LoggedCalls::kMostDevices;
+    const DeviceCall call{row.Number(0) / 1000, is_device ? static_cast<int>(device) : LoggedCalls::kMostDevices,
                           stack == stacks_.end() ? trace::kNoStack : stack->second};
     const auto address = static_cast<std::uint64_t>(row.Number(2));
     if (row.Number(6) == kManagedMemory) ++managed_;
@@ -203,7 +203,7 @@ class NsysReader {
   }
 
   const Database& database_;
-  DeviceCalls calls_;
+  LoggedCalls calls_;
   trace::Snapshot out_;
   absl::flat_hash_map<std::int64_t, trace::StackId> stacks_;  // by chain
   std::int64_t process_ = 0;

@@ -65,8 +65,8 @@ void TakeProcesses(Cursor cursor, OomMessage& message, std::size_t* end) {
   }
 }
 
-std::optional<Finding> ParseNvidiaSmi(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("nvidia-smi", at);
+std::optional<FoundMessage> ParseNvidiaSmi(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("nvidia-smi", at);
   finding.kind = FindingKind::kBeside;
   Cursor cursor(text, at);
   const std::size_t most = std::min(text.text().size(), at + kMostTableBytes);
@@ -94,8 +94,8 @@ void AddDevice(int device, absl::string_view what, const Figure& figure, OomMess
 }
 
 // rocm-smi --showmeminfo vram: "GPU[0] : VRAM Total Memory (B): 25753026560", and a line of what is used.
-std::optional<Finding> ParseRocmSmi(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("rocm-smi", at);
+std::optional<FoundMessage> ParseRocmSmi(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("rocm-smi", at);
   finding.kind = FindingKind::kBeside;
   constexpr std::size_t kMostLineBytes = 120;
   Cursor cursor(text, at);
@@ -118,18 +118,18 @@ std::optional<Finding> ParseRocmSmi(const SqueezedText& text, std::size_t at) {
 }
 
 // A column of a table with commas between, by the words of its head.
-struct Column {
+struct HeadColumn {
   absl::string_view words;
   absl::string_view what;  // it tells; "index": of the device
   std::uint64_t unit_bytes;
 };
-constexpr Column kColumns[] = {{"index", "index", 0},
-                               {"device", "index", 0},
-                               {"memory.total [MiB]", "total", kMiB},
-                               {"memory.used [MiB]", "used", kMiB},
-                               {"memory.free [MiB]", "free", kMiB},
-                               {"VRAM Total Memory (B)", "total", 1},
-                               {"VRAM Total Used Memory (B)", "used", 1}};
+constexpr HeadColumn kColumns[] = {{"index", "index", 0},
+                                   {"device", "index", 0},
+                                   {"memory.total [MiB]", "total", kMiB},
+                                   {"memory.used [MiB]", "used", kMiB},
+                                   {"memory.free [MiB]", "free", kMiB},
+                                   {"VRAM Total Memory (B)", "total", 1},
+                                   {"VRAM Total Used Memory (B)", "used", 1}};
 
 // Of a line with commas between its cells, without what a logger put before it.
 std::vector<absl::string_view> CellsOf(absl::string_view line) {
@@ -158,8 +158,8 @@ bool TakeCells(const std::vector<absl::string_view>& head, const std::vector<abs
   int device = row;
   std::vector<std::pair<absl::string_view, Figure>> figures;
   for (std::size_t i = 0; i < head.size(); ++i) {
-    const auto* const column =
-        std::find_if(std::begin(kColumns), std::end(kColumns), [&](const Column& of) { return of.words == head[i]; });
+    const auto* const column = std::find_if(std::begin(kColumns), std::end(kColumns),
+                                            [&](const HeadColumn& of) { return of.words == head[i]; });
     if (column == std::end(kColumns)) continue;
     if (column->what == "index") {
       if (!absl::SimpleAtoi(absl::StripPrefix(cells[i], "card"), &device) || device < 0) return false;
@@ -175,7 +175,7 @@ bool TakeCells(const std::vector<absl::string_view>& head, const std::vector<abs
 
 // nvidia-smi --query-gpu=... --format=csv, and rocm-smi --csv: a head, and a line for each device.
 template <const absl::string_view& kFamily>
-std::optional<Finding> ParseCsv(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseCsv(const SqueezedText& text, std::size_t at) {
   const absl::string_view raw = text.raw();
   const std::size_t newline = raw.substr(0, text.RawAt(at)).rfind('\n');
   std::size_t line_at = newline == absl::string_view::npos ? 0 : newline + 1;
@@ -185,7 +185,7 @@ std::optional<Finding> ParseCsv(const SqueezedText& text, std::size_t at) {
     line_at = std::min(end + 1, raw.size());
     return line;
   };
-  Finding finding = Begin(kFamily, at);
+  FoundMessage finding = Begin(kFamily, at);
   finding.kind = FindingKind::kBeside;
   const std::vector<absl::string_view> head = CellsOf(take_line());
   for (int row = 0; row < kMostDevices && TakeCells(head, CellsOf(take_line()), row, finding.message); ++row) {

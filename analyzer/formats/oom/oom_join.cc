@@ -83,9 +83,9 @@ void TakeFigures(const OomMessage& warning, OomMessage& message) {
   Narrow(warning.free, message.free);
 }
 
-std::vector<Finding> JoinWarnings(std::vector<Finding> findings) {
-  std::vector<Finding> kept;
-  for (Finding& finding : findings) {
+std::vector<FoundMessage> JoinWarnings(std::vector<FoundMessage> findings) {
+  std::vector<FoundMessage> kept;
+  for (FoundMessage& finding : findings) {
     std::size_t announced = kept.size();
     while (announced > 0 && IsWarning(kept[announced - 1].message) &&
            Announces(kept[announced - 1].message, finding.message)) {
@@ -207,18 +207,18 @@ bool SaysNoMore(const OomMessage& part, const OomMessage& whole) {
 }
 
 // What a table says of a device: its capacity, and what is used or free of it.
-struct DeviceMemory {
+struct DeviceFigures {
   Figure total;
   Figure used;
   std::optional<Figure> free;
 };
 
-std::optional<DeviceMemory> MemoryOf(const OomMessage& table, int device) {
+std::optional<DeviceFigures> MemoryOf(const OomMessage& table, int device) {
   const Figure* total = table.Detail(absl::StrCat("device_total.", device));
   const Figure* used = table.Detail(absl::StrCat("device_used.", device));
   const Figure* free = table.Detail(absl::StrCat("device_free.", device));
   if (total == nullptr || (used == nullptr && free == nullptr)) return std::nullopt;
-  DeviceMemory out{*total, {}, {}};
+  DeviceFigures out{*total, {}, {}};
   if (free != nullptr) out.free = *free;
   if (used != nullptr) {
     out.used = *used;
@@ -233,7 +233,7 @@ std::optional<DeviceMemory> MemoryOf(const OomMessage& table, int device) {
 int OnlyFullDevice(const OomMessage& table) {
   int full = -1;
   for (int device = 0;; ++device) {
-    const std::optional<DeviceMemory> memory = MemoryOf(table, device);
+    const std::optional<DeviceFigures> memory = MemoryOf(table, device);
     if (!memory.has_value()) return full;
     if (memory->used.MiddleBytes() < memory->total.MiddleBytes() / 100 * 95) continue;
     if (full >= 0) return -1;
@@ -246,7 +246,7 @@ int OnlyFullDevice(const OomMessage& table) {
 void AddDeviceTable(const OomMessage& table, OomMessage& message) {
   const bool is_only = MemoryOf(table, 0).has_value() && !MemoryOf(table, 1).has_value();
   const int device = is_only ? 0 : message.device.value_or(OnlyFullDevice(table));
-  const std::optional<DeviceMemory> memory = MemoryOf(table, device);
+  const std::optional<DeviceFigures> memory = MemoryOf(table, device);
   if (!memory.has_value() || message.total.has_value()) return;
   if (!message.device.has_value()) message.device = device;
   message.total = memory->total;
@@ -261,19 +261,19 @@ void AddDeviceTable(const OomMessage& table, OomMessage& message) {
 
 class Joiner {
  public:
-  std::vector<OomMessage> Join(std::vector<Finding> findings) {
-    for (Finding& finding : JoinWarnings(std::move(findings))) Add(std::move(finding));
+  std::vector<OomMessage> Join(std::vector<FoundMessage> findings) {
+    for (FoundMessage& finding : JoinWarnings(std::move(findings))) Add(std::move(finding));
     for (const OomMessage& beside : waiting_) {
       OomMessage* const last = LastFor(beside, kTableReachBytes);
       if (last != nullptr && !IsOfAnyDevice(beside, *last)) AttachTo(last, beside);
     }
     std::vector<OomMessage> out;
-    for (Finding& finding : kept_) out.push_back(std::move(finding.message));
+    for (FoundMessage& finding : kept_) out.push_back(std::move(finding.message));
     return out;
   }
 
  private:
-  void Add(Finding finding) {
+  void Add(FoundMessage finding) {
     OomMessage& message = finding.message;
     if (finding.kind == FindingKind::kBeside) return AddBeside(std::move(message));
     if (finding.kind == FindingKind::kWeak) {
@@ -289,7 +289,7 @@ class Joiner {
     kept_.push_back(std::move(finding));
   }
 
-  bool JoinToLast(const Finding& finding) {
+  bool JoinToLast(const FoundMessage& finding) {
     if (kept_.empty()) return false;
     const OomMessage& message = finding.message;
     OomMessage& last = kept_.back().message;
@@ -381,7 +381,7 @@ class Joiner {
     message->told_again_at = told_again_at;  // figures are no telling
   }
 
-  std::vector<Finding> kept_;
+  std::vector<FoundMessage> kept_;
   std::vector<OomMessage> waiting_;
 };
 
@@ -431,6 +431,6 @@ std::vector<OomMessage> JoinSeries(absl::string_view text, std::vector<OomMessag
   return out;
 }
 
-std::vector<OomMessage> JoinFindings(std::vector<Finding> findings) { return Joiner().Join(std::move(findings)); }
+std::vector<OomMessage> JoinFindings(std::vector<FoundMessage> findings) { return Joiner().Join(std::move(findings)); }
 
 }  // namespace ashlar::formats::oom

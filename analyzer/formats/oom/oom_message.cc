@@ -19,7 +19,7 @@ namespace ashlar::formats {
 namespace {
 
 using oom::Anchor;
-using oom::Finding;
+using oom::FoundMessage;
 using oom::SqueezedText;
 
 // A long text is read in windows that overlap, so that memory stays bounded; a message is far shorter than the overlap.
@@ -122,14 +122,14 @@ void DropContradictions(OomMessage& message) {
 
 // Reads the window [begin, end) of `text`; adds what begins at or after `from` and before `until`.
 void ReadWindow(absl::string_view text, std::size_t begin, std::size_t end, std::size_t from, std::size_t until,
-                std::size_t& consumed, std::vector<Finding>& out) {
+                std::size_t& consumed, std::vector<FoundMessage>& out) {
   static const auto& anchors = *new AnchorIndex;
   const SqueezedText squeezed(text.substr(begin, end - begin), begin);
   for (const Candidate& candidate : anchors.Find(squeezed.text())) {
     const std::size_t offset = squeezed.OffsetOf(candidate.at);
     if (offset < from || offset >= until || offset < consumed) continue;
     const oom::Pattern* pattern = candidate.anchor->pattern;
-    std::optional<Finding> finding =
+    std::optional<FoundMessage> finding =
         pattern != nullptr ? pattern->Match(squeezed, candidate.at) : candidate.anchor->parse(squeezed, candidate.at);
     if (!finding) continue;
     OomMessage& message = finding->message;
@@ -196,7 +196,7 @@ void OomMessage::AddNote(absl::string_view name, absl::string_view message) {
 }
 
 std::vector<OomMessage> FindOomMessages(absl::string_view text) {
-  std::vector<Finding> found;
+  std::vector<FoundMessage> found;
   std::size_t consumed = 0;
   for (std::size_t from = 0; from < text.size(); from += kWindowBytes) {
     const std::size_t begin = from > kLookBackBytes ? from - kLookBackBytes : 0;
@@ -205,7 +205,8 @@ std::vector<OomMessage> FindOomMessages(absl::string_view text) {
     ReadWindow(text, begin, end, from, until, consumed, found);
     GiveBackPages(text.substr(begin, until - begin));
   }
-  std::erase_if(found, [text](const Finding& finding) { return oom::IsInDiff(text, finding.message.byte_offset); });
+  std::erase_if(found,
+                [text](const FoundMessage& finding) { return oom::IsInDiff(text, finding.message.byte_offset); });
   std::vector<OomMessage> out = oom::JoinFindings(std::move(found));
   PagesBehind behind(text.data());
   std::size_t end_before = 0;

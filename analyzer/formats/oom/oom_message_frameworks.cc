@@ -31,8 +31,8 @@ Cursor Before(const SqueezedText& text, std::size_t at, std::size_t back) {
 }
 
 // "Allocator (GPU_0_bfc) ran out of memory trying to allocate 34.10MiB (rounded to 35758080)"
-std::optional<Finding> ParseBfcAllocator(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("tf-bfc", at);
+std::optional<FoundMessage> ParseBfcAllocator(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("tf-bfc", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   message.truncated = !TakeFigureAfter(cursor, "anoutofmemorytryingtoallocate", 1, message, message.tried);
@@ -87,8 +87,8 @@ std::optional<std::uint64_t> TakeShape(Cursor& cursor) {
 }
 
 // "OOM when allocating tensor with shape[16,12,512,512] and type float on /job:.../device:GPU:2 by allocator GPU_2_bfc"
-std::optional<Finding> ParseTensorShape(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("tf-bfc", at);
+std::optional<FoundMessage> ParseTensorShape(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("tf-bfc", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   if (!cursor.Take("OOMwhenallocatingtensorwithshape")) cursor.Take("OOMwhenallocatingtensorofshape");
@@ -113,8 +113,8 @@ std::optional<Finding> ParseTensorShape(const SqueezedText& text, std::size_t at
 }
 
 // "failed to allocate 17.79G (19104890880 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory"
-std::optional<Finding> ParseDeviceAllocate(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("tf-bfc", at);
+std::optional<FoundMessage> ParseDeviceAllocate(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("tf-bfc", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   cursor.Take("failedtoallocate");
@@ -131,8 +131,8 @@ std::optional<Finding> ParseDeviceAllocate(const SqueezedText& text, std::size_t
 
 // The pool's statistics at the end of the long form, each on its line: "Limit: 3341783040", "InUse: 2802453504", ...
 // They are joined to the message they explain.
-std::optional<Finding> ParseBfcStatistics(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("tf-bfc", at);
+std::optional<FoundMessage> ParseBfcStatistics(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("tf-bfc", at);
   finding.kind = FindingKind::kBeside;
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
@@ -151,8 +151,8 @@ std::optional<Finding> ParseBfcStatistics(const SqueezedText& text, std::size_t 
 }
 
 // "Failed to allocate request for 1.50GiB (1610612736B) on device ordinal 0"
-std::optional<Finding> ParseXlaRequest(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("jax-xla", at);
+std::optional<FoundMessage> ParseXlaRequest(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("jax-xla", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   std::optional<Figure> printed;
@@ -166,8 +166,8 @@ std::optional<Finding> ParseXlaRequest(const SqueezedText& text, std::size_t at)
 }
 
 // "bfc_allocator.cc:246] tried to allocate 0 bytes"
-std::optional<Finding> ParseBfcTried(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("tf-bfc", at);
+std::optional<FoundMessage> ParseBfcTried(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("tf-bfc", at);
   Cursor cursor(text, at);
   cursor.Take("bfc_allocator.cc:");
   cursor.TakeInteger();
@@ -197,8 +197,8 @@ void ReadBufferAssignment(Cursor& cursor, OomMessage& message) {
 
 // "Out of memory while trying to allocate 4770354232 bytes." and "RESOURCE_EXHAUSTED: Out of memory allocating 200
 // bytes."
-std::optional<Finding> ParseXla(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("jax-xla", at);
+std::optional<FoundMessage> ParseXla(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("jax-xla", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   message.truncated = !TakeFigureAfter(cursor, "tryingtoallocate", 24, message, message.tried) &&
@@ -210,9 +210,9 @@ std::optional<Finding> ParseXla(const SqueezedText& text, std::size_t at) {
 
 // "Out of memory allocating 761,856,000 bytes (allocated so far: 6,104,426,496 bytes, limit set to: 6,531,579,904
 // bytes)."
-std::optional<Finding> ParseCupy(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseCupy(const SqueezedText& text, std::size_t at) {
   if (absl::EndsWith(text.text().substr(0, at), "RESOURCE_EXHAUSTED:")) return std::nullopt;
-  Finding finding = Begin("cupy", at);
+  FoundMessage finding = Begin("cupy", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   if (!TakeFigureAfter(cursor, "Outofmemoryallocating", 0, message, message.tried)) return std::nullopt;
@@ -230,8 +230,8 @@ std::optional<Finding> ParseCupy(const SqueezedText& text, std::size_t at) {
 }
 
 // "out of memory to allocate 1073741824 bytes (total 12373894656 bytes)": total = what the pool holds plus this request
-std::optional<Finding> ParseCupyOld(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("cupy", at);
+std::optional<FoundMessage> ParseCupyOld(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("cupy", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   if (!TakeFigureAfter(cursor, "outofmemorytoallocate", 0, message, message.tried)) return std::nullopt;
@@ -248,8 +248,8 @@ std::optional<Finding> ParseCupyOld(const SqueezedText& text, std::size_t at) {
 
 // "std::bad_alloc: out_of_memory: CUDA error (failed to allocate 2778950720 bytes) at: .../cuda_memory_resource.hpp:68:
 // ..."
-std::optional<Finding> ParseRmm(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("rmm", at);
+std::optional<FoundMessage> ParseRmm(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("rmm", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   cursor.Take("std::bad_alloc:");
@@ -281,8 +281,8 @@ std::optional<Finding> ParseRmm(const SqueezedText& text, std::size_t at) {
 
 // "Out of memory error on GPU 0. Cannot allocate 3.62GB memory on GPU 0, 21.18GB memory has been allocated and
 // available memory is only 2.81GB." The second figure is total - available: everything on the device, whoever holds it.
-std::optional<Finding> ParsePaddle(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("paddle", at);
+std::optional<FoundMessage> ParsePaddle(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("paddle", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   TakeDeviceAfter(cursor, "OutofmemoryerroronGPU", 0, message);
@@ -301,8 +301,8 @@ std::optional<Finding> ParsePaddle(const SqueezedText& text, std::size_t at) {
 }
 
 // "enforce allocating <= available failed, 10513462067 > 1369702144"
-std::optional<Finding> ParsePaddleFluid(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("paddle", at);
+std::optional<FoundMessage> ParsePaddleFluid(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("paddle", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   const bool tried = TakeFigureAfter(cursor, "enforceallocating<=availablefailed,", 0, message, message.tried, true);
@@ -312,8 +312,8 @@ std::optional<Finding> ParsePaddleFluid(const SqueezedText& text, std::size_t at
 }
 
 // "cudaMalloc failed: out of memory" and, on the next line, "failed to allocate CUDA0 buffer of size 838447104"
-std::optional<Finding> ParseGgmlBuffer(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("ggml", at);
+std::optional<FoundMessage> ParseGgmlBuffer(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("ggml", at);
   Cursor cursor(text, at);
   cursor.SkipPast("failed:outofmemory", 12);
   finding.end = cursor.at();
@@ -327,8 +327,8 @@ std::optional<Finding> ParseGgmlBuffer(const SqueezedText& text, std::size_t at)
 
 // "allocating 144817.04 MiB on device 0: cudaMalloc failed: out of memory" and, on the next line, "... buffer of size
 // 151851674624", the same bytes exactly
-std::optional<Finding> ParseGgml(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("ggml", at);
+std::optional<FoundMessage> ParseGgml(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("ggml", at);
   OomMessage& message = finding.message;
   const std::size_t from = at > 80 ? at - 80 : 0;
   const std::size_t words = text.text().substr(from, at - from).rfind("allocating");
@@ -354,8 +354,8 @@ std::optional<Finding> ParseGgml(const SqueezedText& text, std::size_t at) {
   return finding;
 }
 
-std::optional<Finding> ParseNumba(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("numba", at);
+std::optional<FoundMessage> ParseNumba(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("numba", at);
   finding.end = at + absl::string_view("resultsinCUDA_ERROR_OUT_OF_MEMORY").size();
   (void)text;
   return finding;

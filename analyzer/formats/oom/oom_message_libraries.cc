@@ -11,8 +11,8 @@ namespace {
 
 // "memory allocation failed with OOM on device 0 while trying to allocate 134217728 bytes (free: 51380224, total:
 // 4294967296)." and "memory mapping failed with OOM on device 0 while trying to map 20971520 bytes (free: ...)"
-std::optional<Finding> ParseAllocatorWarning(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("pt-warning", at);
+std::optional<FoundMessage> ParseAllocatorWarning(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("pt-warning", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   cursor.SkipPast("failedwithOOMondevice", 20);
@@ -33,10 +33,10 @@ std::optional<Finding> ParseAllocatorWarning(const SqueezedText& text, std::size
 }
 
 // "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
-std::optional<Finding> ParseStatus(const SqueezedText& text, std::size_t at, absl::string_view words,
-                                   absl::string_view family) {
+std::optional<FoundMessage> ParseStatus(const SqueezedText& text, std::size_t at, absl::string_view words,
+                                        absl::string_view family) {
   if (IsQuotedAt(text, at)) return std::nullopt;  // somebody's code or prose
-  Finding finding = Begin(family, at);
+  FoundMessage finding = Begin(family, at);
   Cursor cursor(text, at + words.size());
   Cursor call = cursor;
   if (call.Take("whencalling`")) {
@@ -59,12 +59,12 @@ constexpr absl::string_view kCudnn = "CUDNN_STATUS_ALLOC_FAILED";
 constexpr absl::string_view kCudnnDevice = "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED";
 
 template <const absl::string_view& kWords>
-std::optional<Finding> ParseMathLibrary(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseMathLibrary(const SqueezedText& text, std::size_t at) {
   return ParseStatus(text, at, kWords, "cuda-library");
 }
 
 template <const absl::string_view& kWords>
-std::optional<Finding> ParseCudnn(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseCudnn(const SqueezedText& text, std::size_t at) {
   return ParseStatus(text, at, kWords, "cudnn");
 }
 
@@ -85,8 +85,8 @@ std::optional<int> NcclDeviceBefore(const SqueezedText& text, std::size_t at) {
 
 // "Cuda failure 2 'out of memory'", and of older versions without the number
 template <int kLength>
-std::optional<Finding> ParseNcclFailure(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("nccl", at);
+std::optional<FoundMessage> ParseNcclFailure(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("nccl", at);
   Cursor cursor(text, at + kLength);
   if (!cursor.Take("'outofmemory'")) return std::nullopt;
   finding.message.device = NcclDeviceBefore(text, at);
@@ -95,8 +95,8 @@ std::optional<Finding> ParseNcclFailure(const SqueezedText& text, std::size_t at
 }
 
 // "NCCL WARN Failed to CUDA calloc 536870912 bytes", "Failed to CUDA calloc async 4 bytes"
-std::optional<Finding> ParseNcclCalloc(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("nccl", at);
+std::optional<FoundMessage> ParseNcclCalloc(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("nccl", at);
   Cursor cursor(text, at);
   cursor.Take("FailedtoCUDA");
   if (!cursor.Take("calloc") && !cursor.Take("malloc")) return std::nullopt;
@@ -110,9 +110,9 @@ std::optional<Finding> ParseNcclCalloc(const SqueezedText& text, std::size_t at)
 }
 
 // "No available memory for the cache blocks.", and before it "Available KV cache memory: -0.30 GiB"
-std::optional<Finding> ParseNoCacheBlocks(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseNoCacheBlocks(const SqueezedText& text, std::size_t at) {
   if (IsQuotedAt(text, at)) return std::nullopt;
-  Finding finding = Begin("vllm", at);
+  FoundMessage finding = Begin("vllm", at);
   finding.message.AddNote("no_cache_blocks",
                           "weights, activations and what else vLLM measured fill gpu_memory_utilization: nothing is "
                           "left for the KV cache");
@@ -121,10 +121,10 @@ std::optional<Finding> ParseNoCacheBlocks(const SqueezedText& text, std::size_t 
 }
 
 // "(4.00 GiB KV cache is needed, which is larger than the available KV cache memory (1.20 GiB)"
-std::optional<Finding> ParseCacheNeeded(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseCacheNeeded(const SqueezedText& text, std::size_t at) {
   const std::size_t open = text.text().substr(0, at).rfind('(');
   if (open == absl::string_view::npos || at - open > 24) return std::nullopt;
-  Finding finding = Begin("vllm", open);
+  FoundMessage finding = Begin("vllm", open);
   OomMessage& message = finding.message;
   Cursor cursor(text, open);
   if (!TakeFigureAfter(cursor, "(", 0, message, message.tried)) return std::nullopt;
@@ -137,8 +137,8 @@ std::optional<Finding> ParseCacheNeeded(const SqueezedText& text, std::size_t at
 }
 
 // "Free memory on device (10.5/23.6 GiB) on startup is less than desired GPU memory utilization (0.9, 21.2 GiB)"
-std::optional<Finding> ParseStartup(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("vllm", at);
+std::optional<FoundMessage> ParseStartup(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("vllm", at);
   OomMessage& message = finding.message;
   Cursor cursor(text, at);
   cursor.SkipPast("(", 40);

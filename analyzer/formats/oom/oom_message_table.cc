@@ -20,7 +20,7 @@ constexpr absl::string_view kKilledText =
 constexpr absl::string_view kBufferText = "one buffer may not be as large as this, however much memory is free";
 constexpr absl::string_view kCheckText = "the engine's own check stopped it, before the device was asked";
 
-constexpr Row kRows[] = {
+constexpr MessageRow kRows[] = {
     // PyTorch over cudaMallocAsync.
     {"pt-async", kFailure,
      "Allocation on device {device} would exceed allowed memory. (out of memory){?} Currently allocated: {allocated} "

@@ -20,7 +20,7 @@ void TakeAllocated(Cursor& cursor, OomMessage& message) {
 
 // "out of memory: 220.00 MiB requested (a segment of 220.00 MiB), device free 200.00 MiB of 15.78 GiB, reserved 14.44
 // GiB", with the lines behind it where they are there. `tried` is the segment, as in PyTorch's messages.
-std::optional<Finding> ParseFigures(Cursor cursor, Finding finding) {
+std::optional<FoundMessage> ParseFigures(Cursor cursor, FoundMessage finding) {
   OomMessage& message = finding.message;
   std::optional<Figure> requested;
   if (!TakeFigureAfter(cursor, "outofmemory:", 0, message, requested)) return std::nullopt;
@@ -38,13 +38,13 @@ std::optional<Finding> ParseFigures(Cursor cursor, Finding finding) {
   return finding;
 }
 
-std::optional<Finding> ParseAlone(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseAlone(const SqueezedText& text, std::size_t at) {
   return ParseFigures(Cursor(text, at), Begin("ashlar", at));
 }
 
 // "CUDA out of memory. GPU 0: out of memory: 220.00 MiB requested ...": the plug-in's, as torch.OutOfMemoryError.
-std::optional<Finding> ParseInTorch(const SqueezedText& text, std::size_t at) {
-  Finding finding = Begin("ashlar", at);
+std::optional<FoundMessage> ParseInTorch(const SqueezedText& text, std::size_t at) {
+  FoundMessage finding = Begin("ashlar", at);
   Cursor cursor(text, at);
   cursor.Take("CUDAoutofmemory.GPU");
   const std::optional<std::int64_t> device = cursor.TakeInteger();
@@ -299,8 +299,8 @@ constexpr absl::string_view kNoAdvice =
     "no advice follows the figures: PyTorch 2.14 and later leave it out where expandable segments are on (in an older "
     "version's message the end would be missing)";
 
-std::optional<Finding> ReadTorch(const SqueezedText& text, std::size_t begin, std::size_t tried_at,
-                                 absl::string_view backend, bool head_missing) {
+std::optional<FoundMessage> ReadTorch(const SqueezedText& text, std::size_t begin, std::size_t tried_at,
+                                      absl::string_view backend, bool head_missing) {
   TorchReader reader(text, tried_at);
   Cursor& cursor = reader.cursor();
   cursor.Take(".");
@@ -328,11 +328,11 @@ std::optional<Finding> ReadTorch(const SqueezedText& text, std::size_t begin, st
     if (!seen.typo) message.AddNote("no_advice", kNoAdvice);
   }
   const std::size_t end = cursor.at();
-  return Finding{std::move(message), begin, end};
+  return FoundMessage{std::move(message), begin, end};
 }
 
 template <int kBackendLength>
-std::optional<Finding> ParseNamed(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseNamed(const SqueezedText& text, std::size_t at) {
   Cursor cursor(text, at);
   const absl::string_view backend = text.text().substr(at, kBackendLength);
   cursor.MoveTo(at + kBackendLength + absl::string_view("outofmemory").size());
@@ -343,14 +343,14 @@ std::optional<Finding> ParseNamed(const SqueezedText& text, std::size_t at) {
 }
 
 // "Tried to allocate ..." whose beginning was cut off, or a backend that names itself in no known way.
-std::optional<Finding> ParseTried(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseTried(const SqueezedText& text, std::size_t at) {
   const bool has_head = absl::EndsWith(text.text().substr(0, at), "utofmemory.");
   return ReadTorch(text, at, at, "", /*head_missing=*/!has_head);
 }
 
 // "CUDA out of memory. Allocation was preemptively rejected because it would exceed per_process_memory_fraction limit.
 // Requested size: 128.00 MiB"
-std::optional<Finding> ParseRejected(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseRejected(const SqueezedText& text, std::size_t at) {
   OomMessage message;
   message.family = "pt-rejected";
   Cursor cursor(text, at);
@@ -362,12 +362,12 @@ std::optional<Finding> ParseRejected(const SqueezedText& text, std::size_t at) {
   }
   message.truncated = !message.tried.has_value();
   message.AddNote("fraction_limit", "the memory fraction stopped it before the device was asked");
-  return Finding{std::move(message), at, cursor.at()};
+  return FoundMessage{std::move(message), at, cursor.at()};
 }
 
 // "MPS backend out of memory (MPS allocated: 6.04 GB, other allocations: 1.04 GB, max allowed: 6.77 GB). Tried to
 // allocate 459.07 MB on private pool." "MPS allocated" is what the allocator holds: heaps, cached ones included.
-std::optional<Finding> ParseMps(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseMps(const SqueezedText& text, std::size_t at) {
   OomMessage message;
   message.family = "pt-mps";
   Cursor cursor(text, at);
@@ -386,33 +386,33 @@ std::optional<Finding> ParseMps(const SqueezedText& text, std::size_t at) {
   take("Triedtoallocate", 8, message.tried);
   message.truncated = !cursor.SkipPast("pool", 24);
   if (!message.reserved && !message.tried && IsQuote(text, at)) return std::nullopt;
-  return Finding{std::move(message), at, cursor.at()};
+  return FoundMessage{std::move(message), at, cursor.at()};
 }
 
-std::optional<Finding> Bare(const SqueezedText& text, std::size_t at, absl::string_view words,
-                            absl::string_view family) {
+std::optional<FoundMessage> Bare(const SqueezedText& text, std::size_t at, absl::string_view words,
+                                 absl::string_view family) {
   if (IsQuote(text, at)) return std::nullopt;
   OomMessage message;
   message.family = std::string(family);
-  return Finding{std::move(message), at, at + words.size()};
+  return FoundMessage{std::move(message), at, at + words.size()};
 }
 
 constexpr absl::string_view kRuntimeError = "cudaruntimeerror(2):outofmemory";
 constexpr absl::string_view kCheckFail = "THCudaCheckFAIL";
 
-std::optional<Finding> ParseRuntimeError(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseRuntimeError(const SqueezedText& text, std::size_t at) {
   return Bare(text, at, kRuntimeError, "pt-pre-1.0");
 }
 
-std::optional<Finding> ParseCheckFail(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParseCheckFail(const SqueezedText& text, std::size_t at) {
   Cursor cursor(text, at);
   if (!cursor.SkipPast("error=2:outofmemory", 300)) return std::nullopt;
   OomMessage message;
   message.family = "pt-pre-1.0";
-  return Finding{std::move(message), at, cursor.at()};
+  return FoundMessage{std::move(message), at, cursor.at()};
 }
 
-std::optional<Finding> ParsePlain(const SqueezedText& text, std::size_t at) {
+std::optional<FoundMessage> ParsePlain(const SqueezedText& text, std::size_t at) {
   Cursor cursor(text, at);
   cursor.SkipPast("outofmemory", 24);
   return Bare(text, at, text.text().substr(at, cursor.at() - at), "pt-plain");

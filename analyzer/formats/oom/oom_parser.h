@@ -121,7 +121,7 @@ enum class FindingKind : std::uint8_t {
 };
 
 // One message found, in positions of the squeezed text: [begin, end).
-struct Finding {
+struct FoundMessage {
   OomMessage message;
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -130,8 +130,8 @@ struct Finding {
 };
 
 // A message of a family that begins and, so far, ends at `at`.
-inline Finding Begin(absl::string_view family, std::size_t at) {
-  Finding out;
+inline FoundMessage Begin(absl::string_view family, std::size_t at) {
+  FoundMessage out;
   out.message.family = std::string(family);
   out.begin = out.end = at;
   return out;
@@ -141,7 +141,7 @@ inline Finding Begin(absl::string_view family, std::size_t at) {
 bool IsQuotedAt(const SqueezedText& text, std::size_t at);
 
 // Reads the message whose anchor begins at `at`; nullopt when the words there are no message.
-using Parser = std::optional<Finding> (*)(const SqueezedText& text, std::size_t at);
+using Parser = std::optional<FoundMessage> (*)(const SqueezedText& text, std::size_t at);
 
 class Pattern;
 
@@ -163,7 +163,7 @@ inline bool IsDeviceTable(absl::string_view family) { return family == "nvidia-s
 
 // Joins what belongs to one failure: an allocator's warnings to the message they announce, figures beside a message to
 // it, and what several parts of one program say of it. `findings` are in the text's order.
-std::vector<OomMessage> JoinFindings(std::vector<Finding> findings);
+std::vector<OomMessage> JoinFindings(std::vector<FoundMessage> findings);
 
 // Refusals after each of which the program went on, in one message with their range. `messages` are of `text`, with
 // their tracebacks.

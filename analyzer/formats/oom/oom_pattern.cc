@@ -33,7 +33,7 @@ std::optional<Figure>* FieldOf(absl::string_view name, OomMessage& message) {
 
 }  // namespace
 
-Pattern::Pattern(const Row& row) : row_(row) {
+Pattern::Pattern(const MessageRow& row) : row_(row) {
   absl::string_view rest = row.pattern;
   while (!rest.empty()) {
     const std::size_t open = rest.find('{');
@@ -117,12 +117,12 @@ bool Pattern::Take(const Element& element, std::size_t index, Cursor& cursor, co
   }
 }
 
-std::optional<Finding> Pattern::Match(const SqueezedText& text, std::size_t at) const {
+std::optional<FoundMessage> Pattern::Match(const SqueezedText& text, std::size_t at) const {
   const bool is_of_words = row_.kind == FindingKind::kWords || row_.kind == FindingKind::kWeak;
   const bool is_code = at > 0 && absl::StrContains("=!(,", text.text()[at - 1]);
   if (is_of_words && IsQuotedAt(text, at)) return std::nullopt;
   if (row_.kind == FindingKind::kWeak && is_code) return std::nullopt;
-  Finding finding = Begin(row_.family, at);
+  FoundMessage finding = Begin(row_.family, at);
   finding.kind = row_.kind;
   finding.is_row = true;
   Cursor cursor(text, at);

@@ -28,7 +28,7 @@
 
 namespace ashlar::formats::oom {
 
-struct Row {
+struct MessageRow {
   absl::string_view family;
   FindingKind kind;
   absl::string_view pattern;
@@ -39,14 +39,14 @@ struct Row {
 
 class Pattern {
  public:
-  explicit Pattern(const Row& row);
+  explicit Pattern(const MessageRow& row);
 
   // The words that give a message away: the pattern up to its first slot, squeezed.
   const std::string& anchor() const { return elements_.front().words; }
-  const Row& row() const { return row_; }
+  const MessageRow& row() const { return row_; }
 
   // The message whose anchor begins at `at`.
-  std::optional<Finding> Match(const SqueezedText& text, std::size_t at) const;
+  std::optional<FoundMessage> Match(const SqueezedText& text, std::size_t at) const;
 
  private:
   struct Element {
@@ -59,7 +59,7 @@ class Pattern {
             OomMessage& message) const;
   bool TakeFigure(const Element& element, Cursor& cursor, OomMessage& message) const;
 
-  Row row_;
+  MessageRow row_;
   std::vector<Element> elements_;
 };
 

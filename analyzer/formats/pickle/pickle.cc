@@ -21,9 +21,9 @@ namespace {
 
 // The stack machine. A step that fails records why in status_ and returns false. Stack entries below the newest
 // mark belong to the list being built outside it: only the step that pops the mark may touch them (stack_.floor).
-class Machine {
+class PickleMachine {
  public:
-  Machine(absl::string_view bytes, const Limits& limits, Document& document)
+  PickleMachine(absl::string_view bytes, const PickleLimits& limits, Document& document)
       : begin_(reinterpret_cast<const std::uint8_t*>(bytes.data())),
         at_(begin_),
         end_(begin_ + bytes.size()),
@@ -428,16 +428,16 @@ class Machine {
 
 }  // namespace
 
-absl::StatusOr<Document> Read(absl::string_view bytes, const Limits& limits) {
+absl::StatusOr<Document> Read(absl::string_view bytes, const PickleLimits& limits) {
   Document document;
   document.Reserve(bytes.size());
-  if (absl::Status status = Machine(bytes, limits, document).Run(); !status.ok()) return status;
+  if (absl::Status status = PickleMachine(bytes, limits, document).Run(); !status.ok()) return status;
   return document;
 }
 
-absl::Status ReadStreamed(absl::string_view bytes, const Limits& limits, absl::string_view key, ItemSink& sink,
+absl::Status ReadStreamed(absl::string_view bytes, const PickleLimits& limits, absl::string_view key, ItemSink& sink,
                           Document& document) {
-  Machine machine(bytes, limits, document);
+  PickleMachine machine(bytes, limits, document);
   machine.HandOut(key, sink);
   return machine.Run();
 }

@@ -156,13 +156,13 @@ class DirectItem {
   std::uint64_t next_index_ = 0;
 };
 
-struct Limits {
+struct PickleLimits {
   std::uint64_t max_values = std::uint64_t{1} << 30;  // items, texts, containers and memo entries, at most 2^31
 };
 
 // InvalidArgument: not such a pickle (code, unknown opcode, broken structure); DataLoss: truncated;
 // ResourceExhausted: over the limits. Each names the byte offset.
-absl::StatusOr<Document> Read(absl::string_view bytes, const Limits& limits = {});
+absl::StatusOr<Document> Read(absl::string_view bytes, const PickleLimits& limits = {});
 
 // Reads a pickle as pickle.h does, but for the lists of one list, which are long: their items are handed out as they
 // are appended and dropped at once, so that a file of any length takes the memory of what is not in them.
@@ -198,7 +198,7 @@ class ItemSink {
 };
 
 // A list that was handed out has IsStreamedList in the document. Aborted as above; else the errors of Read.
-absl::Status ReadStreamed(absl::string_view bytes, const Limits& limits, absl::string_view key, ItemSink& sink,
+absl::Status ReadStreamed(absl::string_view bytes, const PickleLimits& limits, absl::string_view key, ItemSink& sink,
                           Document& document);
 
 }  // namespace ashlar::formats::pickle

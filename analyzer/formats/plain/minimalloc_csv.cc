@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t kMaxTotal = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMaxTime = std::uint64_t{1} << 62;
 
-enum Column : std::uint8_t { kId, kLower, kUpper, kSize, kOffset, kColumns };
+enum CsvColumn : std::uint8_t { kId, kLower, kUpper, kSize, kOffset, kColumns };
 constexpr std::array<absl::string_view, kColumns> kColumnNames = {"id", "lower", "upper", "size", "offset"};
 
 struct CsvField {
@@ -73,7 +73,7 @@ class CsvParser {
       if (place.has_value()) return Bad(line, fields[i].column, absl::StrCat("column ", *name, " stands here twice"));
       place = i;
     }
-    for (const Column column : {kId, kLower, kUpper, kSize}) {
+    for (const CsvColumn column : {kId, kLower, kUpper, kSize}) {
       if (!places_[column]) {
         return Bad(line, 1,
                    absl::StrCat("no column ", kColumnNames[column], "; the header is id,lower,upper,size[,offset]"));

@@ -83,14 +83,14 @@ struct ValueType {
   std::uint64_t type = 0, unit = 0;  // texts
 };
 
-struct Label {
+struct ProfileLabel {
   std::uint64_t key = 0, text = 0;
 };
 
 struct Sample {
   std::vector<std::uint64_t> locations = {};  // innermost first
   std::vector<std::uint64_t> values = {};     // one a type
-  std::vector<Label> labels = {};
+  std::vector<ProfileLabel> labels = {};
 };
 
 struct Line {
@@ -196,7 +196,7 @@ std::optional<int> NumberOf(absl::string_view device) {
   const std::size_t last = device.find_last_not_of("0123456789");
   int out = 0;
   const absl::string_view digits = last == absl::string_view::npos ? device : device.substr(last + 1);
-  const bool is_one = !digits.empty() && absl::SimpleAtoi(digits, &out) && out < DeviceCalls::kMostDevices;
+  const bool is_one = !digits.empty() && absl::SimpleAtoi(digits, &out) && out < LoggedCalls::kMostDevices;
   return is_one ? std::optional(out) : std::nullopt;
 }
 
@@ -230,7 +230,7 @@ class ProfileReader {
     return std::nullopt;
   }
   absl::string_view LabelOf(const Sample& sample, absl::string_view key) const {
-    for (const Label& label : sample.labels) {
+    for (const ProfileLabel& label : sample.labels) {
       if (profile_.Text(label.key) == key) return profile_.Text(label.text);
     }
     return {};

@@ -70,13 +70,13 @@ using trace::BlockState;
 using trace::SnapshotBlock;
 using trace::SnapshotSegment;
 
-constexpr RecordKind kSegment = {
+constexpr TorchRecordKind kSegment = {
     "segments", FieldSet({Field::kDevice, Field::kAddress, Field::kTotalSize, Field::kAllocatedSize, Field::kActiveSize,
                           Field::kRequestedSize, Field::kStream, Field::kSegmentType, Field::kSegmentPoolId,
                           Field::kIsExpandable, Field::kFrames, Field::kBlocks})};
-constexpr RecordKind kBlock = {"blocks", FieldSet({Field::kAddress, Field::kSize, Field::kRequestedSize, Field::kState,
-                                                   Field::kFrames, Field::kHistory})};
-constexpr RecordKind kHistory = {"block histories", FieldSet({Field::kAddr, Field::kRealSize, Field::kFrames})};
+constexpr TorchRecordKind kBlock = {"blocks", FieldSet({Field::kAddress, Field::kSize, Field::kRequestedSize,
+                                                        Field::kState, Field::kFrames, Field::kHistory})};
+constexpr TorchRecordKind kHistory = {"block histories", FieldSet({Field::kAddr, Field::kRealSize, Field::kFrames})};
 
 std::string Hex(std::uint64_t address) { return absl::StrFormat("0x%x", address); }
 
@@ -344,12 +344,12 @@ namespace {
 using trace::Action;
 using trace::Event;
 
-constexpr RecordKind kEntry = {
+constexpr TorchRecordKind kEntry = {
     "trace entries",
     FieldSet({Field::kAction, Field::kAddr, Field::kDeviceFree, Field::kSize, Field::kStream, Field::kTimeUs,
               Field::kFrames, Field::kCompileContext, Field::kUserMetadata, Field::kInternalMetadata, Field::kPoolId})};
-constexpr RecordKind kAnnotation = {"external_annotations",
-                                    FieldSet({Field::kStage, Field::kName, Field::kDevice, Field::kTimeUs})};
+constexpr TorchRecordKind kAnnotation = {"external_annotations",
+                                         FieldSet({Field::kStage, Field::kName, Field::kDevice, Field::kTimeUs})};
 
 // Must the entry say where and how much? Markers need not.
 bool HasPlace(Action action) {

@@ -153,7 +153,8 @@ std::string PrintValue(const pickle::Document& document, const Value& value) {
 
 namespace {
 
-void NoteUnknownKey(const pickle::Document& document, const Value& key, const RecordKind& kind, NoteCounter* notes) {
+void NoteUnknownKey(const pickle::Document& document, const Value& key, const TorchRecordKind& kind,
+                    NoteCounter* notes) {
   const std::string name =
       key.kind() == Kind::kString ? Quoted(document.Text(key)) : absl::StrCat("that is ", pickle::KindName(key.kind()));
   notes->Add("unknown_key", absl::StrCat(kind.name, " have a key ", name, ", which this version does not read"));
@@ -178,7 +179,7 @@ absl::Status ExpectKind(const Value& value, Kind kind) {
                                                  pickle::KindName(value.kind()), " (byte ", value.offset(), ")"));
 }
 
-Record::Record(const pickle::Document& document, const Value& dict, const RecordKind& kind, FieldNames* names,
+Record::Record(const pickle::Document& document, const Value& dict, const TorchRecordKind& kind, FieldNames* names,
                NoteCounter* notes)
     : document_(document), dict_(dict) {
   pickle::ItemCursor items = document.Items(dict);

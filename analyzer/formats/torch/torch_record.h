@@ -127,7 +127,7 @@ class NoteCounter {
 std::string PrintValue(const pickle::Document& document, const pickle::Value& value);
 
 // A kind of dictionary and the fields read in it; any other key becomes a note.
-struct RecordKind {
+struct TorchRecordKind {
   absl::string_view name;  // "trace entries": for notes
   std::uint64_t fields;    // bit i: Field i belongs here
 };
@@ -143,7 +143,7 @@ absl::Status Within(const std::string& path, const absl::Status& status);
 class Record {
  public:
   // `dict` must be a dict (see ExpectKind). Keys outside `kind` are counted in `notes`.
-  Record(const pickle::Document& document, const pickle::Value& dict, const RecordKind& kind, FieldNames* names,
+  Record(const pickle::Document& document, const pickle::Value& dict, const TorchRecordKind& kind, FieldNames* names,
          NoteCounter* notes);
 
   // nullptr where the dictionary has no such key.

@@ -39,7 +39,7 @@ namespace {
 using pickle::Kind;
 using pickle::Value;
 
-constexpr RecordKind kTop = {
+constexpr TorchRecordKind kTop = {
     "the top level",
     FieldSet({Field::kSegments, Field::kDeviceTraces, Field::kAllocatorSettings, Field::kExternalAnnotations,
               Field::kHostSegments, Field::kHostTraces, Field::kAshlarNames})};

@@ -13,8 +13,9 @@ namespace {
 using pickle::Kind;
 using pickle::Value;
 
-constexpr RecordKind kFrame = {"frames", FieldSet({Field::kName, Field::kFilename, Field::kLine, Field::kFxNodeOp,
-                                                   Field::kFxNodeName, Field::kFxNodeTarget, Field::kFxOriginalTrace})};
+constexpr TorchRecordKind kFrame = {
+    "frames", FieldSet({Field::kName, Field::kFilename, Field::kLine, Field::kFxNodeOp, Field::kFxNodeName,
+                        Field::kFxNodeTarget, Field::kFxOriginalTrace})};
 
 }  // namespace
 

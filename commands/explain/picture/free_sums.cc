@@ -7,7 +7,7 @@ namespace {
 
 using timeline::BlockSpan;
 using timeline::EventIndex;
-using timeline::Extent;
+using timeline::SegmentExtent;
 using timeline::SegmentSpan;
 
 constexpr std::uint32_t kNoBlock = 0xffffffff;
@@ -32,7 +32,7 @@ void FreeSums::NoteEvents() {
   }
   for (std::uint32_t i = 0; i < timeline_.segments().size(); ++i) {
     const SegmentSpan& segment = timeline_.segments()[i];
-    for (const Extent& extent : segment.extents) {
+    for (const SegmentExtent& extent : segment.extents) {
       if (extent.event >= 0) segment_changes_.emplace_back(extent.event, i);
     }
     if (segment.end_event != timeline::kNever) segment_changes_.emplace_back(segment.end_event, i);
@@ -93,7 +93,7 @@ void FreeSums::ChangeSegments(EventIndex event) {
 }
 
 // The blocks in the range of a segment are its own from here on.
-void FreeSums::Move(std::uint32_t segment, Extent range) {
+void FreeSums::Move(std::uint32_t segment, SegmentExtent range) {
   for (auto at = movable_.lower_bound(range.address); at != movable_.end() && at->first < range.End(); ++at) {
     const std::uint32_t home = homes_[at->second];
     if (home == segment) continue;

@@ -47,7 +47,7 @@ class FreeSums {
   void ChangeSegments(timeline::EventIndex event);
   void Enter(std::uint32_t block);
   void Leave(std::uint32_t block);
-  void Move(std::uint32_t segment, timeline::Extent range);
+  void Move(std::uint32_t segment, timeline::SegmentExtent range);
   std::uint64_t& SumOf(std::uint32_t segment);
   void Add(std::uint32_t segment);
   void Remove(std::uint32_t segment);

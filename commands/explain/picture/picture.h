@@ -1,7 +1,7 @@
 // What can be drawn of an explained input, as values: its runs (the observed one, one a what-if, the host's pinned
 // memory), each at as many moments as its limits allow, and the stacks that the blocks name.
 //
-//   ExplainOptions options{.picture = PictureLimits{}};
+//   ExplainSettings options{.picture = PictureLimits{}};
 //   const Explanation explanation = *ExplainSnapshot(snapshot, options);
 //   for (const RunPicture& run : explanation.picture->runs) Draw(run.moments.allocated_bytes);
 //

@@ -18,7 +18,7 @@ namespace {
 
 using timeline::BlockSpan;
 using timeline::EventIndex;
-using timeline::Extent;
+using timeline::SegmentExtent;
 using timeline::SegmentSpan;
 using timeline::Timeline;
 
@@ -112,7 +112,7 @@ void AddSpans(const Timeline& timeline, const RunFacts& facts, const MomentTable
                            .pool = pools(span.pool),
                            .is_small_pool = span.is_small_pool,
                            .is_expandable = span.is_expandable};
-    for (const Extent& extent : span.extents) {
+    for (const SegmentExtent& extent : span.extents) {
       const ExtentPicture drawn{moments.Since(extent.event), extent.address, extent.size_bytes};
       if (drawn.moment >= end) break;
       if (!segment.extents.empty() && segment.extents.back().moment == drawn.moment) segment.extents.pop_back();

@@ -12,14 +12,14 @@
 namespace ashlar::hollow {
 namespace {
 
-Graph* GraphHaving(Process& process, const Node* node) {
+Graph* GraphHaving(Process& process, const GraphNode* node) {
   if (node == nullptr) return nullptr;
   Graph* captured = process.streams.FindCapturedGraphHaving(node);
   return captured != nullptr ? captured : process.graphs.Having(node);
 }
 
 // The node of this kind that a call means; nullptr where it is none.
-Node* Meant(Process& process, void* exec_handle, Node* node, NodeKind kind) {
+GraphNode* Meant(Process& process, void* exec_handle, GraphNode* node, NodeKind kind) {
   if (exec_handle != nullptr) {
     const std::shared_ptr<GraphExec> exec = process.graphs.FindExec(exec_handle);
     node = exec == nullptr ? nullptr : exec->graph->CopyOf(node);
@@ -34,13 +34,13 @@ std::vector<unsigned char> BytesOf(const void* params, std::size_t bytes) {
   return {begin, begin + bytes};
 }
 
-Error Add(Process& process, const NewNode& place, NodeKind kind, Node** added) {
+Error Add(Process& process, const NewNode& place, NodeKind kind, GraphNode** added) {
   Graph* graph = GraphOf(process, place.graph);
   if (graph == nullptr || place.node == nullptr || (place.after == nullptr && place.count > 0)) {
     return Error::kInvalidValue;
   }
-  std::vector<Node*> after(place.after, place.after + place.count);
-  for (const Node* node : after) {
+  std::vector<GraphNode*> after(place.after, place.after + place.count);
+  for (const GraphNode* node : after) {
     if (!graph->Has(node)) return Error::kInvalidValue;
   }
   *added = graph->Add(kind, std::move(after));
@@ -48,7 +48,7 @@ Error Add(Process& process, const NewNode& place, NodeKind kind, Node** added) {
   return Error::kNone;
 }
 
-Error List(const std::vector<Node*>& all, Node** nodes, std::uint64_t* edges, std::size_t* count) {
+Error List(const std::vector<GraphNode*>& all, GraphNode** nodes, std::uint64_t* edges, std::size_t* count) {
   if (count == nullptr) return Error::kInvalidValue;
   if (nodes == nullptr) {
     *count = all.size();
@@ -63,12 +63,12 @@ Error List(const std::vector<Node*>& all, Node** nodes, std::uint64_t* edges, st
   return Error::kNone;
 }
 
-void Take(Node& node, const abi::HostNodeParams& params) {
+void Take(GraphNode& node, const abi::HostNodeParams& params) {
   node.params = BytesOf(&params, sizeof(params));
   node.action = [params] { params.function(params.user_data); };
 }
 
-void Take(Node& node, const abi::MemsetNodeParams& params) {
+void Take(GraphNode& node, const abi::MemsetNodeParams& params) {
   node.params = BytesOf(&params, sizeof(params));
   node.action = [params] {
     const CopyShape shape = {params.width * params.element_bytes, params.height, params.pitch, params.pitch};
@@ -76,7 +76,7 @@ void Take(Node& node, const abi::MemsetNodeParams& params) {
   };
 }
 
-void Take(Node& node, const CopyWork& copy, const void* params, std::size_t bytes) {
+void Take(GraphNode& node, const CopyWork& copy, const void* params, std::size_t bytes) {
   node.params = BytesOf(params, bytes);
   node.action = [copy] { (void)CopyBytes(copy.to, copy.from, copy.shape); };
 }
@@ -113,7 +113,7 @@ Error CloneGraph(Process& process, void** clone, void* graph) {
 
 Error AddPlain(Process& process, const NewNode& place, NodeKind kind, const void* params, std::size_t bytes) {
   if (bytes > 0 && params == nullptr) return Error::kInvalidValue;
-  Node* node = nullptr;
+  GraphNode* node = nullptr;
   if (const Error error = Add(process, place, kind, &node); error != Error::kNone) return error;
   node->params = BytesOf(params, bytes);
   return Error::kNone;
@@ -121,7 +121,7 @@ Error AddPlain(Process& process, const NewNode& place, NodeKind kind, const void
 
 Error AddHost(Process& process, const NewNode& place, const abi::HostNodeParams* params) {
   if (params == nullptr || params->function == nullptr) return Error::kInvalidValue;
-  Node* node = nullptr;
+  GraphNode* node = nullptr;
   if (const Error error = Add(process, place, NodeKind::kHost, &node); error != Error::kNone) return error;
   Take(*node, *params);
   return Error::kNone;
@@ -129,7 +129,7 @@ Error AddHost(Process& process, const NewNode& place, const abi::HostNodeParams*
 
 Error AddFill(Process& process, const NewNode& place, const abi::MemsetNodeParams* params) {
   if (params == nullptr || params->dst == nullptr || !IsElement(params->element_bytes)) return Error::kInvalidValue;
-  Node* node = nullptr;
+  GraphNode* node = nullptr;
   if (const Error error = Add(process, place, NodeKind::kFill, &node); error != Error::kNone) return error;
   Take(*node, *params);
   return Error::kNone;
@@ -137,7 +137,7 @@ Error AddFill(Process& process, const NewNode& place, const abi::MemsetNodeParam
 
 Error AddCopy(Process& process, const NewNode& place, const CopyWork& copy, const void* params, std::size_t bytes) {
   if (copy.to == nullptr || copy.from == nullptr) return Error::kInvalidValue;
-  Node* node = nullptr;
+  GraphNode* node = nullptr;
   if (const Error error = Add(process, place, NodeKind::kCopy, &node); error != Error::kNone) return error;
   Take(*node, copy, params, bytes);
   return Error::kNone;
@@ -147,7 +147,7 @@ Error AddChild(Process& process, const NewNode& place, void* child) {
   const Graph* graph = GraphOf(process, child);
   if (graph == nullptr || child == place.graph) return Error::kInvalidValue;
   std::unique_ptr<Graph> clone = graph->Clone();
-  Node* node = nullptr;
+  GraphNode* node = nullptr;
   if (const Error error = Add(process, place, NodeKind::kGraph, &node); error != Error::kNone) return error;
   node->child = std::move(clone);
   return Error::kNone;
@@ -155,7 +155,7 @@ Error AddChild(Process& process, const NewNode& place, void* child) {
 
 Error AddEvent(Process& process, const NewNode& place, NodeKind kind, void* event) {
   if (EventOf(process, event) == nullptr) return Error::kInvalidHandle;
-  Node* node = nullptr;
+  GraphNode* node = nullptr;
   if (const Error error = Add(process, place, kind, &node); error != Error::kNone) return error;
   node->event = event;
   return Error::kNone;
@@ -166,7 +166,7 @@ Error AddMemory(Process& process, const NewNode& place, abi::MemAllocNodeParams*
   if (params == nullptr || params->bytes == 0 || params->props.location.type != kDevice) return Error::kInvalidValue;
   const int device = params->props.location.id;
   if (device < 0 || device >= process.settings.devices) return Error::kInvalidDevice;
-  Node* node = nullptr;
+  GraphNode* node = nullptr;
   if (const Error error = Add(process, place, NodeKind::kMemoryAlloc, &node); error != Error::kNone) return error;
   const Error error =
       AllocateFromPool(process, static_cast<std::uint64_t>(device) + 1, params->bytes, nullptr, &params->address);
@@ -185,59 +185,60 @@ Error AddFree(Process& process, const NewNode& place, void* address) {
   return AddPlain(process, place, NodeKind::kMemoryFree, &address, sizeof(address));
 }
 
-Error SetPlain(Process& process, void* exec, Node* handle, NodeKind kind, const void* params, std::size_t bytes) {
-  Node* node = Meant(process, exec, handle, kind);
+Error SetPlain(Process& process, void* exec, GraphNode* handle, NodeKind kind, const void* params, std::size_t bytes) {
+  GraphNode* node = Meant(process, exec, handle, kind);
   if (node == nullptr || params == nullptr) return Error::kInvalidValue;
   node->params = BytesOf(params, bytes);
   return Error::kNone;
 }
 
-Error SetHost(Process& process, void* exec, Node* handle, const abi::HostNodeParams* params) {
-  Node* node = Meant(process, exec, handle, NodeKind::kHost);
+Error SetHost(Process& process, void* exec, GraphNode* handle, const abi::HostNodeParams* params) {
+  GraphNode* node = Meant(process, exec, handle, NodeKind::kHost);
   if (node == nullptr || params == nullptr || params->function == nullptr) return Error::kInvalidValue;
   Take(*node, *params);
   return Error::kNone;
 }
 
-Error SetFill(Process& process, void* exec, Node* handle, const abi::MemsetNodeParams* params) {
-  Node* node = Meant(process, exec, handle, NodeKind::kFill);
+Error SetFill(Process& process, void* exec, GraphNode* handle, const abi::MemsetNodeParams* params) {
+  GraphNode* node = Meant(process, exec, handle, NodeKind::kFill);
   if (node == nullptr || params == nullptr || !IsElement(params->element_bytes)) return Error::kInvalidValue;
   Take(*node, *params);
   return Error::kNone;
 }
 
-Error SetCopy(Process& process, void* exec, Node* handle, const CopyWork& copy, const void* params, std::size_t bytes) {
-  Node* node = Meant(process, exec, handle, NodeKind::kCopy);
+Error SetCopy(Process& process, void* exec, GraphNode* handle, const CopyWork& copy, const void* params,
+              std::size_t bytes) {
+  GraphNode* node = Meant(process, exec, handle, NodeKind::kCopy);
   if (node == nullptr || copy.to == nullptr || copy.from == nullptr) return Error::kInvalidValue;
   Take(*node, copy, params, bytes);
   return Error::kNone;
 }
 
-Error SetChild(Process& process, void* exec, Node* handle, void* child) {
-  Node* node = Meant(process, exec, handle, NodeKind::kGraph);
+Error SetChild(Process& process, void* exec, GraphNode* handle, void* child) {
+  GraphNode* node = Meant(process, exec, handle, NodeKind::kGraph);
   const Graph* graph = GraphOf(process, child);
   if (node == nullptr || graph == nullptr) return Error::kInvalidValue;
   node->child = graph->Clone();
   return Error::kNone;
 }
 
-Error SetEvent(Process& process, void* exec, Node* handle, NodeKind kind, void* event) {
-  Node* node = Meant(process, exec, handle, kind);
+Error SetEvent(Process& process, void* exec, GraphNode* handle, NodeKind kind, void* event) {
+  GraphNode* node = Meant(process, exec, handle, kind);
   if (node == nullptr) return Error::kInvalidValue;
   if (EventOf(process, event) == nullptr) return Error::kInvalidHandle;
   node->event = event;
   return Error::kNone;
 }
 
-Error SetEnabled(Process& process, void* exec_handle, Node* handle, unsigned is_enabled) {
+Error SetEnabled(Process& process, void* exec_handle, GraphNode* handle, unsigned is_enabled) {
   const std::shared_ptr<GraphExec> exec = process.graphs.FindExec(exec_handle);
-  Node* node = exec == nullptr ? nullptr : exec->graph->CopyOf(handle);
+  GraphNode* node = exec == nullptr ? nullptr : exec->graph->CopyOf(handle);
   if (node == nullptr) return Error::kInvalidValue;
   node->is_enabled = is_enabled != 0;
   return Error::kNone;
 }
 
-Error GetParams(Process& process, const Node* node, NodeKind kind, void* params, std::size_t bytes) {
+Error GetParams(Process& process, const GraphNode* node, NodeKind kind, void* params, std::size_t bytes) {
   if (params == nullptr || GraphHaving(process, node) == nullptr || node->kind != kind) return Error::kInvalidValue;
   if (node->params.size() < bytes) {
     CountRefused("parameters of captured work");
@@ -247,56 +248,57 @@ Error GetParams(Process& process, const Node* node, NodeKind kind, void* params,
   return Error::kNone;
 }
 
-Error GetEvent(Process& process, const Node* node, NodeKind kind, void** event) {
+Error GetEvent(Process& process, const GraphNode* node, NodeKind kind, void** event) {
   if (event == nullptr || GraphHaving(process, node) == nullptr || node->kind != kind) return Error::kInvalidValue;
   *event = node->event;
   return Error::kNone;
 }
 
-Error GetChild(Process& process, const Node* node, void** child) {
+Error GetChild(Process& process, const GraphNode* node, void** child) {
   if (child == nullptr || GraphHaving(process, node) == nullptr || node->child == nullptr) return Error::kInvalidValue;
   *child = node->child.get();
   return Error::kNone;
 }
 
-Error GetKind(Process& process, const Node* node, int* kind) {
+Error GetKind(Process& process, const GraphNode* node, int* kind) {
   if (kind == nullptr || GraphHaving(process, node) == nullptr) return Error::kInvalidValue;
   *kind = static_cast<int>(node->kind);
   return Error::kNone;
 }
 
-Error GetEnabled(Process& process, void* exec_handle, const Node* handle, unsigned* is_enabled) {
+Error GetEnabled(Process& process, void* exec_handle, const GraphNode* handle, unsigned* is_enabled) {
   const std::shared_ptr<GraphExec> exec = process.graphs.FindExec(exec_handle);
-  const Node* node = exec == nullptr ? nullptr : exec->graph->CopyOf(handle);
+  const GraphNode* node = exec == nullptr ? nullptr : exec->graph->CopyOf(handle);
   if (node == nullptr || is_enabled == nullptr) return Error::kInvalidValue;
   *is_enabled = node->is_enabled ? 1 : 0;
   return Error::kNone;
 }
 
-Error FindInClone(Process& process, Node** copy, const Node* original, void* clone) {
+Error FindInClone(Process& process, GraphNode** copy, const GraphNode* original, void* clone) {
   const Graph* graph = GraphOf(process, clone);
   if (graph == nullptr || copy == nullptr) return Error::kInvalidValue;
   *copy = graph->CopyOf(original);
   return *copy == nullptr ? Error::kInvalidValue : Error::kNone;
 }
 
-Error ListNodes(Process& process, void* handle, Node** nodes, std::size_t* count) {
+Error ListNodes(Process& process, void* handle, GraphNode** nodes, std::size_t* count) {
   const Graph* graph = GraphOf(process, handle);
   if (graph == nullptr) return Error::kInvalidValue;
-  std::vector<Node*> all;
+  std::vector<GraphNode*> all;
   for (const auto& node : graph->nodes()) all.push_back(node.get());
   return List(all, nodes, nullptr, count);
 }
 
-Error ListRoots(Process& process, void* handle, Node** nodes, std::size_t* count) {
+Error ListRoots(Process& process, void* handle, GraphNode** nodes, std::size_t* count) {
   const Graph* graph = GraphOf(process, handle);
   return graph == nullptr ? Error::kInvalidValue : List(graph->Roots(), nodes, nullptr, count);
 }
 
-Error ListEdges(Process& process, void* handle, Node** from, Node** to, std::uint64_t* edges, std::size_t* count) {
+Error ListEdges(Process& process, void* handle, GraphNode** from, GraphNode** to, std::uint64_t* edges,
+                std::size_t* count) {
   const Graph* graph = GraphOf(process, handle);
   if (graph == nullptr || count == nullptr || (from == nullptr) != (to == nullptr)) return Error::kInvalidValue;
-  std::vector<Node*> befores, afters;
+  std::vector<GraphNode*> befores, afters;
   for (const auto& [before, after] : graph->Edges()) {
     befores.push_back(before);
     afters.push_back(after);
@@ -306,33 +308,33 @@ Error ListEdges(Process& process, void* handle, Node** from, Node** to, std::uin
   return List(afters, to, nullptr, count);
 }
 
-Error ListBefore(Process& process, const Node* node, Node** nodes, std::uint64_t* edges, std::size_t* count) {
+Error ListBefore(Process& process, const GraphNode* node, GraphNode** nodes, std::uint64_t* edges, std::size_t* count) {
   return GraphHaving(process, node) == nullptr ? Error::kInvalidValue : List(node->after, nodes, edges, count);
 }
 
-Error ListAfter(Process& process, const Node* node, Node** nodes, std::uint64_t* edges, std::size_t* count) {
+Error ListAfter(Process& process, const GraphNode* node, GraphNode** nodes, std::uint64_t* edges, std::size_t* count) {
   const Graph* graph = GraphHaving(process, node);
   if (graph == nullptr) return Error::kInvalidValue;
-  std::vector<Node*> all;
+  std::vector<GraphNode*> all;
   for (const auto& [before, after] : graph->Edges()) {
     if (before == node) all.push_back(after);
   }
   return List(all, nodes, edges, count);
 }
 
-Error AddEdges(Process& process, void* handle, Node* const* from, Node* const* to, std::size_t count) {
+Error AddEdges(Process& process, void* handle, GraphNode* const* from, GraphNode* const* to, std::size_t count) {
   const Graph* graph = GraphOf(process, handle);
   if (graph == nullptr || (count > 0 && (from == nullptr || to == nullptr))) return Error::kInvalidValue;
   for (std::size_t i = 0; i < count; ++i) {
     if (!graph->Has(from[i]) || !graph->Has(to[i])) return Error::kInvalidValue;
-    const std::vector<Node*>& after = to[i]->after;
+    const std::vector<GraphNode*>& after = to[i]->after;
     if (std::find(after.begin(), after.end(), from[i]) != after.end()) return Error::kInvalidValue;
   }
   for (std::size_t i = 0; i < count; ++i) to[i]->after.push_back(from[i]);
   return Error::kNone;
 }
 
-Error RemoveEdges(Process& process, void* handle, Node* const* from, Node* const* to, std::size_t count) {
+Error RemoveEdges(Process& process, void* handle, GraphNode* const* from, GraphNode* const* to, std::size_t count) {
   const Graph* graph = GraphOf(process, handle);
   if (graph == nullptr || (count > 0 && (from == nullptr || to == nullptr))) return Error::kInvalidValue;
   for (std::size_t i = 0; i < count; ++i) {
@@ -343,7 +345,7 @@ Error RemoveEdges(Process& process, void* handle, Node* const* from, Node* const
   return Error::kNone;
 }
 
-Error RemoveNode(Process& process, Node* node) {
+Error RemoveNode(Process& process, GraphNode* node) {
   Graph* graph = GraphHaving(process, node);
   if (graph == nullptr) return Error::kInvalidValue;
   graph->Remove(node);
@@ -372,7 +374,7 @@ namespace {
 
 // Host functions run here, in their place among the nodes, on the thread that launches.
 void Run(const Graph& graph, void* stream) {
-  for (const Node* node : graph.Order()) {
+  for (const GraphNode* node : graph.Order()) {
     if (!node->is_enabled) continue;
     if (node->child != nullptr) Run(*node->child, stream);
     if (node->kind == NodeKind::kRecordEvent) (void)RecordEvent(node->event, stream);
@@ -449,7 +451,7 @@ Error LaunchGraph(void* handle, void* stream) {
     const std::shared_ptr<GraphExec> exec = process.graphs.FindExec(handle);
     if (exec == nullptr) return Error::kInvalidValue;
     launched = exec->graph;
-    Stream* on = StreamOf(process, stream);
+    StreamModel* on = StreamOf(process, stream);
     if (on != nullptr && on->capture != nullptr) {  // part of another graph
       bool runs_now = false;
       const Error error = process.streams.Submit(*on, NodeKind::kGraph, {}, &runs_now);

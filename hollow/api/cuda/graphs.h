@@ -31,7 +31,7 @@ Error CloneGraph(Process& process, void** clone, void* graph);
 struct NewNode {
   void** node;
   void* graph;
-  Node* const* after;
+  GraphNode* const* after;
   std::size_t count;
 };
 // A node of its own parameters, by the bytes of CUDA's struct, which nothing runs: kernels.
@@ -45,33 +45,35 @@ Error AddMemory(Process& process, const NewNode& place, abi::MemAllocNodeParams*
 Error AddFree(Process& process, const NewNode& place, void* address);
 
 // Of a node, or of its copy in an instantiated graph where `exec` is not nullptr.
-Error SetPlain(Process& process, void* exec, Node* node, NodeKind kind, const void* params, std::size_t bytes);
-Error SetHost(Process& process, void* exec, Node* node, const abi::HostNodeParams* params);
-Error SetFill(Process& process, void* exec, Node* node, const abi::MemsetNodeParams* params);
-Error SetCopy(Process& process, void* exec, Node* node, const CopyWork& copy, const void* params, std::size_t bytes);
-Error SetChild(Process& process, void* exec, Node* node, void* child);
-Error SetEvent(Process& process, void* exec, Node* node, NodeKind kind, void* event);
-Error SetEnabled(Process& process, void* exec, Node* node, unsigned is_enabled);
+Error SetPlain(Process& process, void* exec, GraphNode* node, NodeKind kind, const void* params, std::size_t bytes);
+Error SetHost(Process& process, void* exec, GraphNode* node, const abi::HostNodeParams* params);
+Error SetFill(Process& process, void* exec, GraphNode* node, const abi::MemsetNodeParams* params);
+Error SetCopy(Process& process, void* exec, GraphNode* node, const CopyWork& copy, const void* params,
+              std::size_t bytes);
+Error SetChild(Process& process, void* exec, GraphNode* node, void* child);
+Error SetEvent(Process& process, void* exec, GraphNode* node, NodeKind kind, void* event);
+Error SetEnabled(Process& process, void* exec, GraphNode* node, unsigned is_enabled);
 
 // kNotSupported where the node was captured.
-Error GetParams(Process& process, const Node* node, NodeKind kind, void* params, std::size_t bytes);
-Error GetEvent(Process& process, const Node* node, NodeKind kind, void** event);
-Error GetChild(Process& process, const Node* node, void** child);
-Error GetKind(Process& process, const Node* node, int* kind);
-Error GetEnabled(Process& process, void* exec, const Node* node, unsigned* is_enabled);
-Error FindInClone(Process& process, Node** copy, const Node* original, void* clone);
+Error GetParams(Process& process, const GraphNode* node, NodeKind kind, void* params, std::size_t bytes);
+Error GetEvent(Process& process, const GraphNode* node, NodeKind kind, void** event);
+Error GetChild(Process& process, const GraphNode* node, void** child);
+Error GetKind(Process& process, const GraphNode* node, int* kind);
+Error GetEnabled(Process& process, void* exec, const GraphNode* node, unsigned* is_enabled);
+Error FindInClone(Process& process, GraphNode** copy, const GraphNode* original, void* clone);
 
 // Lists: where `nodes` is nullptr the count alone is given, else as many as `*count` says, and nullptr after the last.
 // `edges`: cudaGraphEdgeData of each, plain; may be nullptr.
-Error ListNodes(Process& process, void* graph, Node** nodes, std::size_t* count);
-Error ListRoots(Process& process, void* graph, Node** nodes, std::size_t* count);
-Error ListEdges(Process& process, void* graph, Node** from, Node** to, std::uint64_t* edges, std::size_t* count);
-Error ListBefore(Process& process, const Node* node, Node** nodes, std::uint64_t* edges, std::size_t* count);
-Error ListAfter(Process& process, const Node* node, Node** nodes, std::uint64_t* edges, std::size_t* count);
+Error ListNodes(Process& process, void* graph, GraphNode** nodes, std::size_t* count);
+Error ListRoots(Process& process, void* graph, GraphNode** nodes, std::size_t* count);
+Error ListEdges(Process& process, void* graph, GraphNode** from, GraphNode** to, std::uint64_t* edges,
+                std::size_t* count);
+Error ListBefore(Process& process, const GraphNode* node, GraphNode** nodes, std::uint64_t* edges, std::size_t* count);
+Error ListAfter(Process& process, const GraphNode* node, GraphNode** nodes, std::uint64_t* edges, std::size_t* count);
 
-Error AddEdges(Process& process, void* graph, Node* const* from, Node* const* to, std::size_t count);
-Error RemoveEdges(Process& process, void* graph, Node* const* from, Node* const* to, std::size_t count);
-Error RemoveNode(Process& process, Node* node);
+Error AddEdges(Process& process, void* graph, GraphNode* const* from, GraphNode* const* to, std::size_t count);
+Error RemoveEdges(Process& process, void* graph, GraphNode* const* from, GraphNode* const* to, std::size_t count);
+Error RemoveNode(Process& process, GraphNode* node);
 Error PrintDot(Process& process, void* graph, const char* path);
 
 Error Instantiate(Process& process, void** exec, void* graph, std::uint64_t flags);

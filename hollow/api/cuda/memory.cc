@@ -187,7 +187,7 @@ Error ResetDevice(Process& process, int device) {
     if (it->second->ordinal() != device) {
       ++it;
     } else if (is_default) {
-      it->second = std::make_unique<Pool>(*process.devices[device], device, id, 0);
+      it->second = std::make_unique<PoolModel>(*process.devices[device], device, id, 0);
       ++it;
     } else {
       it = process.pools.erase(it);
@@ -215,13 +215,13 @@ namespace {
 
 bool IsDevice(const Process& process, int device) { return device >= 0 && device < process.settings.devices; }
 
-Pool& DefaultOf(Process& process, int device) { return *process.pools.at(static_cast<std::uint64_t>(device) + 1); }
+PoolModel& DefaultOf(Process& process, int device) { return *process.pools.at(static_cast<std::uint64_t>(device) + 1); }
 
 }  // namespace
 
 void* PoolHandle(std::uint64_t id) { return PointerTo(id << 8 | 0x70); }
 
-Pool* PoolOf(Process& process, const void* handle) {
+PoolModel* PoolOf(Process& process, const void* handle) {
   const std::uint64_t bits = AddressOf(handle);
   const auto it = process.pools.find(bits >> 8);
   return (bits & 0xff) != 0x70 || it == process.pools.end() ? nullptr : it->second.get();
@@ -230,9 +230,9 @@ Pool* PoolOf(Process& process, const void* handle) {
 Error AllocateFromPool(Process& process, std::uint64_t id, std::size_t bytes, void* stream, void** pointer) {
   if (pointer == nullptr) return Error::kInvalidValue;
   *pointer = nullptr;
-  Pool& pool = *process.pools.at(id);
+  PoolModel& pool = *process.pools.at(id);
   if (const Error error = UseDevice(process, pool.ordinal()); error != Error::kNone) return error;
-  Stream* ordered = StreamOf(process, stream);
+  StreamModel* ordered = StreamOf(process, stream);
   if (ordered == nullptr) return Error::kInvalidHandle;
   if (ordered->capture != nullptr && !ordered->capture->is_valid) return Error::kCaptureInvalidated;
   if (bytes == 0) return Error::kNone;
@@ -261,7 +261,7 @@ std::shared_ptr<const void> GraphMemory(Process& process, std::uint64_t address)
 Error FreeAsync(Process& process, void* pointer, void* stream) {
   if (pointer == nullptr) return Error::kNone;
   const Allocation* allocation = process.allocations.At(AddressOf(pointer));
-  Stream* ordered = StreamOf(process, stream);
+  StreamModel* ordered = StreamOf(process, stream);
   if (ordered == nullptr) return Error::kInvalidHandle;
   if (allocation == nullptr || allocation->is_on_host()) return Error::kInvalidValue;
   if (allocation->kind != MemoryKind::kPool) return Free(process, pointer);
@@ -288,13 +288,13 @@ Error MakePool(Process& process, const abi::PoolProps& props, void** pool) {
   if (props.location.id < 0 || props.location.id >= process.settings.devices) return Error::kInvalidDevice;
   const std::uint64_t id = process.pools.rbegin()->first + 1;
   DeviceModel& device = *process.devices[props.location.id];
-  process.pools.emplace(id, std::make_unique<Pool>(device, props.location.id, id, props.max_size));
+  process.pools.emplace(id, std::make_unique<PoolModel>(device, props.location.id, id, props.max_size));
   *pool = PoolHandle(id);
   return Error::kNone;
 }
 
 Error DestroyPool(Process& process, void* handle) {
-  Pool* pool = PoolOf(process, handle);
+  PoolModel* pool = PoolOf(process, handle);
   if (pool == nullptr || pool->id() <= process.devices.size()) return Error::kInvalidValue;
   for (int device = 0; device < process.settings.devices; ++device) {
     std::uint64_t& current = process.current_pools[device];
@@ -308,7 +308,7 @@ Error DestroyPool(Process& process, void* handle) {
 
 // cudaMemPoolAttr: 1 to 3 the reuse policies (int), 4 the release threshold, 5 to 8 what is reserved and used (uint64).
 Error SetPoolAttribute(Process& process, void* handle, int attribute, const void* value) {
-  Pool* pool = PoolOf(process, handle);
+  PoolModel* pool = PoolOf(process, handle);
   if (pool == nullptr || value == nullptr) return Error::kInvalidValue;
   std::uint64_t number = 0;
   std::memcpy(&number, value, attribute <= 3 ? sizeof(int) : sizeof(number));
@@ -327,7 +327,7 @@ Error SetPoolAttribute(Process& process, void* handle, int attribute, const void
 }
 
 Error GetPoolAttribute(Process& process, void* handle, int attribute, void* value) {
-  const Pool* pool = PoolOf(process, handle);
+  const PoolModel* pool = PoolOf(process, handle);
   if (pool == nullptr || value == nullptr || attribute < 1 || attribute > 8) return Error::kInvalidValue;
   if (attribute <= 3) {
     const auto it = pool->attributes.find(attribute);
@@ -342,21 +342,21 @@ Error GetPoolAttribute(Process& process, void* handle, int attribute, void* valu
 }
 
 Error TrimPool(Process& process, void* handle, std::size_t keep_bytes) {
-  Pool* pool = PoolOf(process, handle);
+  PoolModel* pool = PoolOf(process, handle);
   if (pool == nullptr) return Error::kInvalidValue;
   pool->TrimTo(keep_bytes);
   return Error::kNone;
 }
 
 Error SetPoolAccess(Process& process, void* handle, const abi::AccessDesc* access, std::size_t count) {
-  Pool* pool = PoolOf(process, handle);
+  PoolModel* pool = PoolOf(process, handle);
   if (pool == nullptr || (access == nullptr && count > 0)) return Error::kInvalidValue;
   for (std::size_t i = 0; i < count; ++i) pool->access[access[i].location.id] = access[i].flags;
   return Error::kNone;
 }
 
 Error GetPoolAccess(Process& process, void* handle, const abi::Location* location, int* flags) {
-  const Pool* pool = PoolOf(process, handle);
+  const PoolModel* pool = PoolOf(process, handle);
   if (pool == nullptr || flags == nullptr || location == nullptr) return Error::kInvalidValue;
   const auto it = pool->access.find(location->id);
   *flags = location->id == pool->ordinal() ? 3 : it == pool->access.end() ? 0 : it->second;
@@ -378,7 +378,7 @@ Error CurrentPool(Process& process, int device, void** pool) {
 }
 
 Error SetCurrentPool(Process& process, int device, void* handle) {
-  const Pool* pool = PoolOf(process, handle);
+  const PoolModel* pool = PoolOf(process, handle);
   if (pool == nullptr) return Error::kInvalidValue;
   if (!IsDevice(process, device) || pool->ordinal() != device) return Error::kInvalidDevice;
   process.current_pools[device] = pool->id();

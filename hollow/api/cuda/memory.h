@@ -60,7 +60,7 @@ Error MakePool(Process& process, const abi::PoolProps& props, void** pool);
 Error DestroyPool(Process& process, void* pool);
 // Handles of pools are not addresses: their number, shifted, so that no stray pointer is one.
 void* PoolHandle(std::uint64_t id);
-Pool* PoolOf(Process& process, const void* handle);
+PoolModel* PoolOf(Process& process, const void* handle);
 Error SetPoolAttribute(Process& process, void* pool, int attribute, const void* value);
 Error GetPoolAttribute(Process& process, void* pool, int attribute, void* value);
 Error TrimPool(Process& process, void* pool, std::size_t keep_bytes);

@@ -43,32 +43,32 @@ Error SynchronizeOn(Find find) {
 
 }  // namespace
 
-Stream* StreamOf(Process& process, const void* handle) {
+StreamModel* StreamOf(Process& process, const void* handle) {
   const std::uint64_t number = AddressOf(handle);
   if (number <= kLegacy) return &process.streams.Default(CurrentDevice());
   if (number == kPerThread) {
-    thread_local std::map<int, Stream*> own;  // by device
-    Stream*& stream = own[CurrentDevice()];
+    thread_local std::map<int, StreamModel*> own;  // by device
+    StreamModel*& stream = own[CurrentDevice()];
     if (stream == nullptr) stream = process.streams.Create(CurrentDevice(), 0, 0);
     return stream;
   }
   return process.streams.FindStream(handle);
 }
 
-Event* EventOf(Process& process, const void* handle) { return process.streams.FindEvent(handle); }
+EventModel* EventOf(Process& process, const void* handle) { return process.streams.FindEvent(handle); }
 
 Error CreateStream(Process& process, unsigned flags, int priority, void** stream) {
   if (stream == nullptr || flags > 1) return Error::kInvalidValue;
   if (const Error error = UseDevice(process, CurrentDevice()); error != Error::kNone) return error;
   // A priority outside the range is taken as the nearest in it (cudaStreamCreateWithPriority).
-  Stream* made = process.streams.Create(CurrentDevice(), flags, std::clamp(priority, kGreatestPriority, 0));
+  StreamModel* made = process.streams.Create(CurrentDevice(), flags, std::clamp(priority, kGreatestPriority, 0));
   made->hold = process.devices[CurrentDevice()]->HoldForStream();
   *stream = made;
   return Error::kNone;
 }
 
 Error DestroyStream(Process& process, void* handle) {
-  Stream* stream = process.streams.FindStream(handle);
+  StreamModel* stream = process.streams.FindStream(handle);
   if (stream == nullptr) return Error::kInvalidHandle;
   StreamDestroyed(handle);
   process.devices[stream->device]->ReturnHold(stream->hold);
@@ -83,7 +83,7 @@ Error CreateEvent(Process& process, unsigned flags, void** event) {
 }
 
 Error DestroyEvent(Process& process, void* handle) {
-  Event* event = EventOf(process, handle);
+  EventModel* event = EventOf(process, handle);
   if (event == nullptr) return Error::kInvalidHandle;
   EventDestroyed(handle);
   process.streams.Destroy(*event);
@@ -91,14 +91,14 @@ Error DestroyEvent(Process& process, void* handle) {
 }
 
 Error ElapsedTime(Process& process, const void* begin, const void* end, float* ms) {
-  const Event* first = EventOf(process, begin);
-  const Event* last = EventOf(process, end);
+  const EventModel* first = EventOf(process, begin);
+  const EventModel* last = EventOf(process, end);
   if (first == nullptr || last == nullptr) return Error::kInvalidHandle;
   return ms == nullptr ? Error::kInvalidValue : process.streams.ElapsedMs(*first, *last, ms);
 }
 
 Error ExportEvent(Process& process, const void* event, abi::IpcHandle* handle) {
-  const Event* known = EventOf(process, event);
+  const EventModel* known = EventOf(process, event);
   if (known == nullptr) return Error::kInvalidHandle;
   if (handle == nullptr || (known->flags & kEventInterprocess) == 0) return Error::kInvalidValue;
   *handle = {};
@@ -112,7 +112,7 @@ Error GiveWork(void* handle, NodeKind kind, const std::function<void()>& action)
   {
     const std::lock_guard<std::mutex> lock(process.mutex);
     if (const Error error = UseDevice(process, CurrentDevice()); error != Error::kNone) return error;
-    Stream* stream = StreamOf(process, handle);
+    StreamModel* stream = StreamOf(process, handle);
     if (stream == nullptr) return Error::kInvalidHandle;
     const Error error = process.streams.Submit(*stream, kind, action, &runs_now);
     if (error != Error::kNone) return error;
@@ -138,7 +138,7 @@ Error GiveHostFunction(void* handle, std::function<void()> function) {
   const auto add = [&process, number, device = CurrentDevice(), function = std::move(function)] {
     const std::uint64_t ticket = HostThread::The().Add(function);
     const std::lock_guard<std::mutex> lock(process.mutex);
-    Stream* stream = number > kPerThread ? process.streams.FindStream(PointerTo(number)) : nullptr;
+    StreamModel* stream = number > kPerThread ? process.streams.FindStream(PointerTo(number)) : nullptr;
     (stream != nullptr ? *stream : process.streams.Default(device)).host_ticket = ticket;
   };
   return GiveWork(handle, NodeKind::kHost, add);
@@ -155,7 +155,7 @@ Error QueryStream(void* handle) {
   if (process.is_orphan) return Error::kNotInitialized;
   if (!StreamIsDone(CurrentDevice(), handle)) return Error::kNotReady;
   const std::lock_guard<std::mutex> lock(process.mutex);
-  Stream* stream = StreamOf(process, handle);
+  StreamModel* stream = StreamOf(process, handle);
   if (stream == nullptr) return Error::kInvalidHandle;
   return process.streams.Query(*stream, HostThread::The().done());
 }
@@ -171,7 +171,7 @@ Error QueryEvent(void* handle) {
   if (process.is_orphan) return Error::kNotInitialized;
   if (!EventIsDone(handle)) return Error::kNotReady;
   const std::lock_guard<std::mutex> lock(process.mutex);
-  Event* event = EventOf(process, handle);
+  EventModel* event = EventOf(process, handle);
   if (event == nullptr) return Error::kInvalidHandle;
   return process.streams.Query(*event, HostThread::The().done());
 }
@@ -197,8 +197,8 @@ Error RecordEvent(void* event_handle, void* stream_handle, unsigned flags) {
   if (process.is_orphan) return Error::kNotInitialized;
   if (flags > kEventExternal) return Error::kInvalidValue;
   const std::lock_guard<std::mutex> lock(process.mutex);
-  Event* event = EventOf(process, event_handle);
-  Stream* stream = StreamOf(process, stream_handle);
+  EventModel* event = EventOf(process, event_handle);
+  StreamModel* stream = StreamOf(process, stream_handle);
   if (event == nullptr || stream == nullptr) return Error::kInvalidHandle;
   if (event->device != stream->device) return Error::kInvalidHandle;
   if (flags == kEventExternal) return process.streams.SubmitEvent(*stream, NodeKind::kRecordEvent, *event);
@@ -211,8 +211,8 @@ Error WaitForEvent(void* stream_handle, void* event_handle, unsigned flags) {
   if (process.is_orphan) return Error::kNotInitialized;
   if (flags > kEventExternal) return Error::kInvalidValue;
   const std::lock_guard<std::mutex> lock(process.mutex);
-  Event* event = EventOf(process, event_handle);
-  Stream* stream = StreamOf(process, stream_handle);
+  EventModel* event = EventOf(process, event_handle);
+  StreamModel* stream = StreamOf(process, stream_handle);
   if (event == nullptr || stream == nullptr) return Error::kInvalidHandle;
   if (flags == kEventExternal) return process.streams.SubmitEvent(*stream, NodeKind::kWaitEvent, *event);
   StreamWaits(stream->device, stream_handle, event_handle);
@@ -242,21 +242,21 @@ bool IsMode(int mode) { return mode >= 0 && mode <= static_cast<int>(CaptureMode
 }  // namespace
 
 Error BeginCapture(Process& process, void* handle, int mode) {
-  Stream* stream = StreamOf(process, handle);
+  StreamModel* stream = StreamOf(process, handle);
   if (stream == nullptr) return Error::kInvalidHandle;
   if (!IsMode(mode)) return Error::kInvalidValue;
   return process.streams.BeginCapture(*stream, static_cast<CaptureMode>(mode), ThreadNumber());
 }
 
-Error BeginCaptureInto(Process& process, void* handle, int mode, void* graph_handle, Node* const* after,
+Error BeginCaptureInto(Process& process, void* handle, int mode, void* graph_handle, GraphNode* const* after,
                        std::size_t count) {
-  Stream* stream = StreamOf(process, handle);
+  StreamModel* stream = StreamOf(process, handle);
   const Graph* graph = GraphOf(process, graph_handle);
   if (stream == nullptr) return Error::kInvalidHandle;
   if (graph == nullptr || !IsMode(mode) || (after == nullptr && count > 0)) return Error::kInvalidValue;
   if (stream->capture != nullptr) return Error::kIllegalState;
-  std::vector<Node*> nodes(after, after + count);
-  for (const Node* node : nodes) {
+  std::vector<GraphNode*> nodes(after, after + count);
+  for (const GraphNode* node : nodes) {
     if (!graph->Has(node)) return Error::kInvalidValue;
   }
   std::unique_ptr<Graph> taken = TakeGraph(process, graph_handle);
@@ -266,7 +266,7 @@ Error BeginCaptureInto(Process& process, void* handle, int mode, void* graph_han
 }
 
 Error EndCapture(Process& process, void* handle, void** graph) {
-  Stream* stream = StreamOf(process, handle);
+  StreamModel* stream = StreamOf(process, handle);
   if (stream == nullptr) return Error::kInvalidHandle;
   if (graph == nullptr) return Error::kInvalidValue;
   *graph = nullptr;
@@ -279,7 +279,7 @@ Error EndCapture(Process& process, void* handle, void** graph) {
 
 Error ReadCapture(Process& process, void* handle, const CaptureOut& out) {
   if (out.status == nullptr) return Error::kInvalidValue;
-  const Stream* stream = StreamOf(process, handle);
+  const StreamModel* stream = StreamOf(process, handle);
   if (stream == nullptr) return Error::kInvalidHandle;
   *out.status = stream->capture == nullptr ? 0 : stream->capture->is_valid ? 1 : 2;
   if (*out.status != 1) return Error::kNone;
@@ -293,8 +293,8 @@ Error ReadCapture(Process& process, void* handle, const CaptureOut& out) {
   return Error::kNone;
 }
 
-Error SetCaptureAfter(Process& process, void* handle, Node* const* nodes, std::size_t count, unsigned flags) {
-  Stream* stream = StreamOf(process, handle);
+Error SetCaptureAfter(Process& process, void* handle, GraphNode* const* nodes, std::size_t count, unsigned flags) {
+  StreamModel* stream = StreamOf(process, handle);
   if (stream == nullptr) return Error::kInvalidHandle;
   if (stream->capture == nullptr) return Error::kIllegalState;
   if (flags > 1 || (nodes == nullptr && count > 0)) return Error::kInvalidValue;

@@ -16,8 +16,8 @@ inline constexpr int kGreatestPriority = -5;  // as devices of compute capabilit
 
 // With the process's lock held. The stream of a handle: 0 and 1 are the current device's default stream, 2 the calling
 // thread's, else one that was created; nullptr where there is none.
-Stream* StreamOf(Process& process, const void* handle);
-Event* EventOf(Process& process, const void* handle);
+StreamModel* StreamOf(Process& process, const void* handle);
+EventModel* EventOf(Process& process, const void* handle);
 
 Error CreateStream(Process& process, unsigned flags, int priority, void** stream);
 Error DestroyStream(Process& process, void* stream);
@@ -76,7 +76,8 @@ Error WaitForLegacy();
 
 Error BeginCapture(Process& process, void* stream, int mode);
 // Into a graph of the program's, after these nodes of it.
-Error BeginCaptureInto(Process& process, void* stream, int mode, void* graph, Node* const* after, std::size_t count);
+Error BeginCaptureInto(Process& process, void* stream, int mode, void* graph, GraphNode* const* after,
+                       std::size_t count);
 Error EndCapture(Process& process, void* stream, void** graph);
 
 // What a capture of the stream is in; all but the status may be nullptr, and are written only where one is under way.
@@ -84,13 +85,13 @@ struct CaptureOut {
   int* status = nullptr;  // 0: none, 1: under way, 2: invalid
   unsigned long long* id = nullptr;
   void** graph = nullptr;
-  Node* const** after = nullptr;  // what the next work comes after: valid until the stream is given more
-  const void** edges = nullptr;   // cudaGraphEdgeData of each: plain
+  GraphNode* const** after = nullptr;  // what the next work comes after: valid until the stream is given more
+  const void** edges = nullptr;        // cudaGraphEdgeData of each: plain
   std::size_t* count = nullptr;
 };
 Error ReadCapture(Process& process, void* stream, const CaptureOut& out);
 // cudaStreamUpdateCaptureDependenciesFlags: 0 adds the nodes to those that the next work comes after, 1 replaces them.
-Error SetCaptureAfter(Process& process, void* stream, Node* const* nodes, std::size_t count, unsigned flags);
+Error SetCaptureAfter(Process& process, void* stream, GraphNode* const* nodes, std::size_t count, unsigned flags);
 
 // The mode of the calling thread and the one that it had (cudaThreadExchangeStreamCaptureMode).
 Error ExchangeCaptureMode(int* mode);

@@ -170,7 +170,7 @@ ASHLAR_SURFACE int cuLogsDumpToMemory(unsigned*, char* buffer, std::size_t* size
 namespace ashlar::hollow {
 namespace {
 
-struct Context {
+struct DriverContext {
   int device = 0;
   unsigned flags = 0;
   bool is_primary = false;
@@ -178,15 +178,15 @@ struct Context {
 };
 
 // The primary ones first, by device. Guarded by the process's lock, as all here.
-std::vector<std::unique_ptr<Context>>& Contexts(const Process& process) {
-  static auto* contexts = new std::vector<std::unique_ptr<Context>>;
+std::vector<std::unique_ptr<DriverContext>>& Contexts(const Process& process) {
+  static auto* contexts = new std::vector<std::unique_ptr<DriverContext>>;
   while (contexts->size() < static_cast<std::size_t>(process.settings.devices)) {
-    contexts->push_back(std::make_unique<Context>(Context{static_cast<int>(contexts->size()), 0, true, 0}));
+    contexts->push_back(std::make_unique<DriverContext>(DriverContext{static_cast<int>(contexts->size()), 0, true, 0}));
   }
   return *contexts;
 }
 
-Context* Find(const Process& process, const void* handle) {
+DriverContext* Find(const Process& process, const void* handle) {
   for (const auto& context : Contexts(process)) {
     if (context.get() == handle) return context.get();
   }
@@ -194,26 +194,26 @@ Context* Find(const Process& process, const void* handle) {
 }
 
 // What was current when another context was pushed: that, and the device that cudaSetDevice had chosen.
-struct Frame {
-  Context* context = nullptr;
+struct PushedContext {
+  DriverContext* context = nullptr;
   int device = 0;
 };
 
 // Of the calling thread; its last is current, where that is of the current device: else cudaSetDevice came after it.
 // It outlives the thread's own destructors: those of a program call CUDA.
-std::vector<Frame>& Stack() {
-  thread_local auto* stack = new std::vector<Frame>;
+std::vector<PushedContext>& Stack() {
+  thread_local auto* stack = new std::vector<PushedContext>;
   return *stack;
 }
 
-Context* Current(Process& process) {
-  const std::vector<Frame>& stack = Stack();
-  const Context* last = stack.empty() ? nullptr : stack.back().context;
+DriverContext* Current(Process& process) {
+  const std::vector<PushedContext>& stack = Stack();
+  const DriverContext* last = stack.empty() ? nullptr : stack.back().context;
   if (!stack.empty() && (last == nullptr || last->device == CurrentDevice())) return stack.back().context;
   return process.devices[CurrentDevice()]->has_context() ? Contexts(process)[CurrentDevice()].get() : nullptr;
 }
 
-Error MakeCurrent(Process& process, Context* context) {
+Error MakeCurrent(Process& process, DriverContext* context) {
   if (context == nullptr) return Error::kNone;
   CurrentDevice() = context->device;
   return UseDevice(process, context->device);
@@ -222,7 +222,7 @@ Error MakeCurrent(Process& process, Context* context) {
 Error Create(Process& process, void** handle, unsigned flags, int device) {
   if (handle == nullptr) return Error::kInvalidValue;
   if (!IsDevice(process, device)) return Error::kInvalidDevice;
-  auto context = std::make_unique<Context>(Context{device, flags, false, 0});
+  auto context = std::make_unique<DriverContext>(DriverContext{device, flags, false, 0});
   if (const Error error = MakeCurrent(process, context.get()); error != Error::kNone) return error;
   Stack().push_back({context.get(), device});
   *handle = context.get();
@@ -233,7 +233,7 @@ Error Create(Process& process, void** handle, unsigned flags, int device) {
 }  // namespace
 
 int DeviceOfContext(Process& process, const void* context) {
-  const Context* known = Find(process, context);
+  const DriverContext* known = Find(process, context);
   return known == nullptr ? -1 : known->device;
 }
 
@@ -258,7 +258,7 @@ ASHLAR_SURFACE int cuDevicePrimaryCtxRetain(void** context, int device) {
 ASHLAR_SURFACE int cuDevicePrimaryCtxRelease_v2(int device) {
   return Driven([&](Process& process) {
     if (!IsDevice(process, device)) return Error::kInvalidDevice;
-    Context& context = *Contexts(process)[device];
+    DriverContext& context = *Contexts(process)[device];
     if (context.retained == 0) return Error::kInvalidContext;
     --context.retained;
     return Error::kNone;
@@ -306,9 +306,9 @@ ASHLAR_SAME(cuCtxCreate, cuCtxCreate_v2);
 
 ASHLAR_SURFACE int cuCtxDestroy_v2(void* handle) {
   return Driven([&](Process& process) {
-    const Context* context = Find(process, handle);
+    const DriverContext* context = Find(process, handle);
     if (context == nullptr || context->is_primary) return Error::kInvalidContext;
-    std::erase_if(Stack(), [&](const Frame& frame) { return frame.context == context; });
+    std::erase_if(Stack(), [&](const PushedContext& frame) { return frame.context == context; });
     std::erase_if(Contexts(process), [&](const auto& own) { return own.get() == context; });
     return Error::kNone;
   });
@@ -317,9 +317,9 @@ ASHLAR_SAME(cuCtxDestroy, cuCtxDestroy_v2);
 
 ASHLAR_SURFACE int cuCtxSetCurrent(void* handle) {
   return Driven([&](Process& process) {
-    Context* context = handle == nullptr ? nullptr : Find(process, handle);
+    DriverContext* context = handle == nullptr ? nullptr : Find(process, handle);
     if (handle != nullptr && context == nullptr) return Error::kInvalidContext;
-    std::vector<Frame>& stack = Stack();
+    std::vector<PushedContext>& stack = Stack();
     if (stack.empty()) stack.emplace_back();
     stack.back() = {context, CurrentDevice()};
     return MakeCurrent(process, context);
@@ -336,10 +336,10 @@ ASHLAR_SURFACE int cuCtxGetCurrent(void** context) {
 
 ASHLAR_SURFACE int cuCtxPushCurrent_v2(void* handle) {
   return Driven([&](Process& process) {
-    Context* context = Find(process, handle);
+    DriverContext* context = Find(process, handle);
     if (context == nullptr) return Error::kInvalidContext;
-    const Frame before = {Current(process), CurrentDevice()};
-    std::vector<Frame>& stack = Stack();
+    const PushedContext before = {Current(process), CurrentDevice()};
+    std::vector<PushedContext>& stack = Stack();
     if (stack.empty()) stack.emplace_back();
     stack.back() = before;
     stack.push_back({context, context->device});
@@ -350,10 +350,10 @@ ASHLAR_SAME(cuCtxPushCurrent, cuCtxPushCurrent_v2);
 
 ASHLAR_SURFACE int cuCtxPopCurrent_v2(void** popped) {
   return Driven([&](Process& process) {
-    Context* current = Current(process);
+    DriverContext* current = Current(process);
     if (current == nullptr) return Error::kInvalidContext;
     if (popped != nullptr) *popped = current;
-    std::vector<Frame>& stack = Stack();
+    std::vector<PushedContext>& stack = Stack();
     if (stack.empty()) {  // the one that the runtime made current: none is, until the next
       stack.push_back({nullptr, CurrentDevice()});
       return Error::kNone;
@@ -369,7 +369,7 @@ ASHLAR_SAME(cuCtxPopCurrent, cuCtxPopCurrent_v2);
 ASHLAR_SURFACE int cuCtxGetDevice(int* device) {
   return Driven([&](Process& process) {
     if (device == nullptr) return Error::kInvalidValue;
-    const Context* current = Current(process);
+    const DriverContext* current = Current(process);
     if (current == nullptr) return Error::kInvalidContext;
     *device = current->device;
     return Error::kNone;
@@ -389,7 +389,7 @@ ASHLAR_SURFACE int cuCtxGetDevice_v2(int* device, void* handle) {
 ASHLAR_SURFACE int cuCtxGetFlags(unsigned* flags) {
   return Driven([&](Process& process) {
     if (flags == nullptr) return Error::kInvalidValue;
-    const Context* current = Current(process);
+    const DriverContext* current = Current(process);
     if (current == nullptr) return Error::kInvalidContext;
     *flags = current->flags;
     return Error::kNone;
@@ -399,7 +399,7 @@ ASHLAR_SURFACE int cuCtxGetFlags(unsigned* flags) {
 ASHLAR_SURFACE int cuCtxGetId(void* handle, unsigned long long* id) {
   return Driven([&](Process& process) {
     if (id == nullptr) return Error::kInvalidValue;
-    const Context* context = handle == nullptr ? Current(process) : Find(process, handle);
+    const DriverContext* context = handle == nullptr ? Current(process) : Find(process, handle);
     if (context == nullptr) return Error::kInvalidContext;
     const auto& all = Contexts(process);
     const auto is_it = [&](const auto& own) { return own.get() == context; };

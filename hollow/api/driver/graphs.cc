@@ -17,77 +17,79 @@ ASHLAR_SURFACE int cuGraphDestroy(void* graph) {
 ASHLAR_SURFACE int cuGraphClone(void** clone, void* graph) {
   return Driven([&](Process& process) { return CloneGraph(process, clone, graph); });
 }
-ASHLAR_SURFACE int cuGraphNodeFindInClone(Node** copy, Node* original, void* clone) {
+ASHLAR_SURFACE int cuGraphNodeFindInClone(GraphNode** copy, GraphNode* original, void* clone) {
   return Driven([&](Process& process) { return FindInClone(process, copy, original, clone); });
 }
 ASHLAR_SURFACE int cuGraphDebugDotPrint(void* graph, const char* path, unsigned) {
   return Driven([&](Process& process) { return PrintDot(process, graph, path); });
 }
 
-ASHLAR_SURFACE int cuGraphAddEmptyNode(void** node, void* graph, Node* const* after, std::size_t count) {
+ASHLAR_SURFACE int cuGraphAddEmptyNode(void** node, void* graph, GraphNode* const* after, std::size_t count) {
   return Driven(
       [&](Process& process) { return AddPlain(process, {node, graph, after, count}, NodeKind::kEmpty, nullptr, 0); });
 }
-ASHLAR_SURFACE int cuGraphAddKernelNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cuGraphAddKernelNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                         const abi::KernelNodeParams* params) {
   return Driven([&](Process& process) {
     return AddPlain(process, {node, graph, after, count}, NodeKind::kKernel, params, sizeof(*params));
   });
 }
-ASHLAR_SURFACE int cuGraphKernelNodeGetParams(Node* node, abi::KernelNodeParams* params) {
+ASHLAR_SURFACE int cuGraphKernelNodeGetParams(GraphNode* node, abi::KernelNodeParams* params) {
   return Driven([&](Process& process) { return GetParams(process, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cuGraphKernelNodeSetParams(Node* node, const abi::KernelNodeParams* params) {
+ASHLAR_SURFACE int cuGraphKernelNodeSetParams(GraphNode* node, const abi::KernelNodeParams* params) {
   return Driven(
       [&](Process& process) { return SetPlain(process, nullptr, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cuGraphExecKernelNodeSetParams(void* exec, Node* node, const abi::KernelNodeParams* params) {
+ASHLAR_SURFACE int cuGraphExecKernelNodeSetParams(void* exec, GraphNode* node, const abi::KernelNodeParams* params) {
   return Driven(
       [&](Process& process) { return SetPlain(process, exec, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cuGraphAddKernelNode_v2(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cuGraphAddKernelNode_v2(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                            const abi::KernelNodeParamsV2* params) {
   return Driven([&](Process& process) {
     return AddPlain(process, {node, graph, after, count}, NodeKind::kKernel, params, sizeof(*params));
   });
 }
-ASHLAR_SURFACE int cuGraphKernelNodeGetParams_v2(Node* node, abi::KernelNodeParamsV2* params) {
+ASHLAR_SURFACE int cuGraphKernelNodeGetParams_v2(GraphNode* node, abi::KernelNodeParamsV2* params) {
   return Driven([&](Process& process) { return GetParams(process, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cuGraphKernelNodeSetParams_v2(Node* node, const abi::KernelNodeParamsV2* params) {
+ASHLAR_SURFACE int cuGraphKernelNodeSetParams_v2(GraphNode* node, const abi::KernelNodeParamsV2* params) {
   return Driven(
       [&](Process& process) { return SetPlain(process, nullptr, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cuGraphExecKernelNodeSetParams_v2(void* exec, Node* node, const abi::KernelNodeParamsV2* params) {
+ASHLAR_SURFACE int cuGraphExecKernelNodeSetParams_v2(void* exec, GraphNode* node,
+                                                     const abi::KernelNodeParamsV2* params) {
   return Driven(
       [&](Process& process) { return SetPlain(process, exec, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
 
-ASHLAR_SURFACE int cuGraphAddHostNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cuGraphAddHostNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                       const abi::HostNodeParams* params) {
   return Driven([&](Process& process) { return AddHost(process, {node, graph, after, count}, params); });
 }
-ASHLAR_SURFACE int cuGraphHostNodeGetParams(Node* node, abi::HostNodeParams* params) {
+ASHLAR_SURFACE int cuGraphHostNodeGetParams(GraphNode* node, abi::HostNodeParams* params) {
   return Driven([&](Process& process) { return GetParams(process, node, NodeKind::kHost, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cuGraphHostNodeSetParams(Node* node, const abi::HostNodeParams* params) {
+ASHLAR_SURFACE int cuGraphHostNodeSetParams(GraphNode* node, const abi::HostNodeParams* params) {
   return Driven([&](Process& process) { return SetHost(process, nullptr, node, params); });
 }
-ASHLAR_SURFACE int cuGraphExecHostNodeSetParams(void* exec, Node* node, const abi::HostNodeParams* params) {
+ASHLAR_SURFACE int cuGraphExecHostNodeSetParams(void* exec, GraphNode* node, const abi::HostNodeParams* params) {
   return Driven([&](Process& process) { return SetHost(process, exec, node, params); });
 }
 
-ASHLAR_SURFACE int cuGraphAddMemsetNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cuGraphAddMemsetNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                         const abi::MemsetNodeParams* params, void*) {
   return Driven([&](Process& process) { return AddFill(process, {node, graph, after, count}, params); });
 }
-ASHLAR_SURFACE int cuGraphMemsetNodeGetParams(Node* node, abi::MemsetNodeParams* params) {
+ASHLAR_SURFACE int cuGraphMemsetNodeGetParams(GraphNode* node, abi::MemsetNodeParams* params) {
   return Driven([&](Process& process) { return GetParams(process, node, NodeKind::kFill, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cuGraphMemsetNodeSetParams(Node* node, const abi::MemsetNodeParams* params) {
+ASHLAR_SURFACE int cuGraphMemsetNodeSetParams(GraphNode* node, const abi::MemsetNodeParams* params) {
   return Driven([&](Process& process) { return SetFill(process, nullptr, node, params); });
 }
-ASHLAR_SURFACE int cuGraphExecMemsetNodeSetParams(void* exec, Node* node, const abi::MemsetNodeParams* params, void*) {
+ASHLAR_SURFACE int cuGraphExecMemsetNodeSetParams(void* exec, GraphNode* node, const abi::MemsetNodeParams* params,
+                                                  void*) {
   return Driven([&](Process& process) { return SetFill(process, exec, node, params); });
 }
 
@@ -116,7 +118,7 @@ int Refused(const char* name) {
 
 }  // namespace
 
-ASHLAR_SURFACE int cuGraphAddMemcpyNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cuGraphAddMemcpyNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                         const abi::DriverMemcpy3D* params, void*) {
   ASHLAR_NEEDS_INIT();
   CopyWork copy = {};
@@ -125,127 +127,133 @@ ASHLAR_SURFACE int cuGraphAddMemcpyNode(void** node, void* graph, Node* const* a
   return Driven(
       [&](Process& process) { return AddCopy(process, {node, graph, after, count}, copy, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cuGraphMemcpyNodeGetParams(Node* node, abi::DriverMemcpy3D* params) {
+ASHLAR_SURFACE int cuGraphMemcpyNodeGetParams(GraphNode* node, abi::DriverMemcpy3D* params) {
   return Driven([&](Process& process) { return GetParams(process, node, NodeKind::kCopy, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cuGraphExecMemcpyNodeSetParams(void* exec, Node* node, const abi::DriverMemcpy3D* params, void*) {
+ASHLAR_SURFACE int cuGraphExecMemcpyNodeSetParams(void* exec, GraphNode* node, const abi::DriverMemcpy3D* params,
+                                                  void*) {
   ASHLAR_NEEDS_INIT();
   CopyWork copy = {};
   if (params == nullptr) return Number(Error::kInvalidValue);
   if (!ReadCopy(*params, &copy)) return Refused("cuGraphExecMemcpyNodeSetParams of an array");
   return Driven([&](Process& process) { return SetCopy(process, exec, node, copy, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cuGraphMemcpyNodeSetParams(Node* node, const abi::DriverMemcpy3D* params) {
+ASHLAR_SURFACE int cuGraphMemcpyNodeSetParams(GraphNode* node, const abi::DriverMemcpy3D* params) {
   return cuGraphExecMemcpyNodeSetParams(nullptr, node, params, nullptr);
 }
 
-ASHLAR_SURFACE int cuGraphAddChildGraphNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cuGraphAddChildGraphNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                             void* child) {
   return Driven([&](Process& process) { return AddChild(process, {node, graph, after, count}, child); });
 }
-ASHLAR_SURFACE int cuGraphChildGraphNodeGetGraph(Node* node, void** child) {
+ASHLAR_SURFACE int cuGraphChildGraphNodeGetGraph(GraphNode* node, void** child) {
   return Driven([&](Process& process) { return GetChild(process, node, child); });
 }
-ASHLAR_SURFACE int cuGraphExecChildGraphNodeSetParams(void* exec, Node* node, void* child) {
+ASHLAR_SURFACE int cuGraphExecChildGraphNodeSetParams(void* exec, GraphNode* node, void* child) {
   return Driven([&](Process& process) { return SetChild(process, exec, node, child); });
 }
 
-ASHLAR_SURFACE int cuGraphAddEventRecordNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cuGraphAddEventRecordNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                              void* event) {
   return Driven(
       [&](Process& process) { return AddEvent(process, {node, graph, after, count}, NodeKind::kRecordEvent, event); });
 }
-ASHLAR_SURFACE int cuGraphAddEventWaitNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cuGraphAddEventWaitNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                            void* event) {
   return Driven(
       [&](Process& process) { return AddEvent(process, {node, graph, after, count}, NodeKind::kWaitEvent, event); });
 }
-ASHLAR_SURFACE int cuGraphEventRecordNodeGetEvent(Node* node, void** event) {
+ASHLAR_SURFACE int cuGraphEventRecordNodeGetEvent(GraphNode* node, void** event) {
   return Driven([&](Process& process) { return GetEvent(process, node, NodeKind::kRecordEvent, event); });
 }
-ASHLAR_SURFACE int cuGraphEventRecordNodeSetEvent(Node* node, void* event) {
+ASHLAR_SURFACE int cuGraphEventRecordNodeSetEvent(GraphNode* node, void* event) {
   return Driven([&](Process& process) { return SetEvent(process, nullptr, node, NodeKind::kRecordEvent, event); });
 }
-ASHLAR_SURFACE int cuGraphEventWaitNodeGetEvent(Node* node, void** event) {
+ASHLAR_SURFACE int cuGraphEventWaitNodeGetEvent(GraphNode* node, void** event) {
   return Driven([&](Process& process) { return GetEvent(process, node, NodeKind::kWaitEvent, event); });
 }
-ASHLAR_SURFACE int cuGraphEventWaitNodeSetEvent(Node* node, void* event) {
+ASHLAR_SURFACE int cuGraphEventWaitNodeSetEvent(GraphNode* node, void* event) {
   return Driven([&](Process& process) { return SetEvent(process, nullptr, node, NodeKind::kWaitEvent, event); });
 }
-ASHLAR_SURFACE int cuGraphExecEventRecordNodeSetEvent(void* exec, Node* node, void* event) {
+ASHLAR_SURFACE int cuGraphExecEventRecordNodeSetEvent(void* exec, GraphNode* node, void* event) {
   return Driven([&](Process& process) { return SetEvent(process, exec, node, NodeKind::kRecordEvent, event); });
 }
-ASHLAR_SURFACE int cuGraphExecEventWaitNodeSetEvent(void* exec, Node* node, void* event) {
+ASHLAR_SURFACE int cuGraphExecEventWaitNodeSetEvent(void* exec, GraphNode* node, void* event) {
   return Driven([&](Process& process) { return SetEvent(process, exec, node, NodeKind::kWaitEvent, event); });
 }
 
-ASHLAR_SURFACE int cuGraphAddMemAllocNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cuGraphAddMemAllocNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                           abi::MemAllocNodeParams* params) {
   return Driven([&](Process& process) { return AddMemory(process, {node, graph, after, count}, params); });
 }
-ASHLAR_SURFACE int cuGraphMemAllocNodeGetParams(Node* node, abi::MemAllocNodeParams* params) {
+ASHLAR_SURFACE int cuGraphMemAllocNodeGetParams(GraphNode* node, abi::MemAllocNodeParams* params) {
   return Driven(
       [&](Process& process) { return GetParams(process, node, NodeKind::kMemoryAlloc, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cuGraphAddMemFreeNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cuGraphAddMemFreeNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                          void* address) {
   return Driven([&](Process& process) { return AddFree(process, {node, graph, after, count}, address); });
 }
-ASHLAR_SURFACE int cuGraphMemFreeNodeGetParams(Node* node, void* address) {
+ASHLAR_SURFACE int cuGraphMemFreeNodeGetParams(GraphNode* node, void* address) {
   return Driven(
       [&](Process& process) { return GetParams(process, node, NodeKind::kMemoryFree, address, sizeof(address)); });
 }
 
-ASHLAR_SURFACE int cuGraphNodeGetType(Node* node, int* kind) {
+ASHLAR_SURFACE int cuGraphNodeGetType(GraphNode* node, int* kind) {
   return Driven([&](Process& process) { return GetKind(process, node, kind); });
 }
-ASHLAR_SURFACE int cuGraphGetNodes(void* graph, Node** nodes, std::size_t* count) {
+ASHLAR_SURFACE int cuGraphGetNodes(void* graph, GraphNode** nodes, std::size_t* count) {
   return Driven([&](Process& process) { return ListNodes(process, graph, nodes, count); });
 }
-ASHLAR_SURFACE int cuGraphGetRootNodes(void* graph, Node** nodes, std::size_t* count) {
+ASHLAR_SURFACE int cuGraphGetRootNodes(void* graph, GraphNode** nodes, std::size_t* count) {
   return Driven([&](Process& process) { return ListRoots(process, graph, nodes, count); });
 }
-ASHLAR_SURFACE int cuGraphGetEdges_v2(void* graph, Node** from, Node** to, std::uint64_t* edges, std::size_t* count) {
+ASHLAR_SURFACE int cuGraphGetEdges_v2(void* graph, GraphNode** from, GraphNode** to, std::uint64_t* edges,
+                                      std::size_t* count) {
   return Driven([&](Process& process) { return ListEdges(process, graph, from, to, edges, count); });
 }
-ASHLAR_SURFACE int cuGraphNodeGetDependencies_v2(Node* node, Node** nodes, std::uint64_t* edges, std::size_t* count) {
+ASHLAR_SURFACE int cuGraphNodeGetDependencies_v2(GraphNode* node, GraphNode** nodes, std::uint64_t* edges,
+                                                 std::size_t* count) {
   return Driven([&](Process& process) { return ListBefore(process, node, nodes, edges, count); });
 }
-ASHLAR_SURFACE int cuGraphNodeGetDependentNodes_v2(Node* node, Node** nodes, std::uint64_t* edges, std::size_t* count) {
+ASHLAR_SURFACE int cuGraphNodeGetDependentNodes_v2(GraphNode* node, GraphNode** nodes, std::uint64_t* edges,
+                                                   std::size_t* count) {
   return Driven([&](Process& process) { return ListAfter(process, node, nodes, edges, count); });
 }
-ASHLAR_SURFACE int cuGraphAddDependencies_v2(void* graph, Node* const* from, Node* const* to, const void*,
+ASHLAR_SURFACE int cuGraphAddDependencies_v2(void* graph, GraphNode* const* from, GraphNode* const* to, const void*,
                                              std::size_t count) {
   return Driven([&](Process& process) { return AddEdges(process, graph, from, to, count); });
 }
-ASHLAR_SURFACE int cuGraphRemoveDependencies_v2(void* graph, Node* const* from, Node* const* to, const void*,
+ASHLAR_SURFACE int cuGraphRemoveDependencies_v2(void* graph, GraphNode* const* from, GraphNode* const* to, const void*,
                                                 std::size_t count) {
   return Driven([&](Process& process) { return RemoveEdges(process, graph, from, to, count); });
 }
 // Without the edges' data: what the plain names were before version 2.
-ASHLAR_SURFACE int cuGraphGetEdges(void* graph, Node** from, Node** to, std::size_t* count) {
+ASHLAR_SURFACE int cuGraphGetEdges(void* graph, GraphNode** from, GraphNode** to, std::size_t* count) {
   return cuGraphGetEdges_v2(graph, from, to, nullptr, count);
 }
-ASHLAR_SURFACE int cuGraphNodeGetDependencies(Node* node, Node** nodes, std::size_t* count) {
+ASHLAR_SURFACE int cuGraphNodeGetDependencies(GraphNode* node, GraphNode** nodes, std::size_t* count) {
   return cuGraphNodeGetDependencies_v2(node, nodes, nullptr, count);
 }
-ASHLAR_SURFACE int cuGraphNodeGetDependentNodes(Node* node, Node** nodes, std::size_t* count) {
+ASHLAR_SURFACE int cuGraphNodeGetDependentNodes(GraphNode* node, GraphNode** nodes, std::size_t* count) {
   return cuGraphNodeGetDependentNodes_v2(node, nodes, nullptr, count);
 }
-ASHLAR_SURFACE int cuGraphAddDependencies(void* graph, Node* const* from, Node* const* to, std::size_t count) {
+ASHLAR_SURFACE int cuGraphAddDependencies(void* graph, GraphNode* const* from, GraphNode* const* to,
+                                          std::size_t count) {
   return cuGraphAddDependencies_v2(graph, from, to, nullptr, count);
 }
-ASHLAR_SURFACE int cuGraphRemoveDependencies(void* graph, Node* const* from, Node* const* to, std::size_t count) {
+ASHLAR_SURFACE int cuGraphRemoveDependencies(void* graph, GraphNode* const* from, GraphNode* const* to,
+                                             std::size_t count) {
   return cuGraphRemoveDependencies_v2(graph, from, to, nullptr, count);
 }
 
-ASHLAR_SURFACE int cuGraphDestroyNode(Node* node) {
+ASHLAR_SURFACE int cuGraphDestroyNode(GraphNode* node) {
   return Driven([&](Process& process) { return RemoveNode(process, node); });
 }
-ASHLAR_SURFACE int cuGraphNodeSetEnabled(void* exec, Node* node, unsigned is_enabled) {
+ASHLAR_SURFACE int cuGraphNodeSetEnabled(void* exec, GraphNode* node, unsigned is_enabled) {
   return Driven([&](Process& process) { return SetEnabled(process, exec, node, is_enabled); });
 }
-ASHLAR_SURFACE int cuGraphNodeGetEnabled(void* exec, Node* node, unsigned* is_enabled) {
+ASHLAR_SURFACE int cuGraphNodeGetEnabled(void* exec, GraphNode* node, unsigned* is_enabled) {
   return Driven([&](Process& process) { return GetEnabled(process, exec, node, is_enabled); });
 }
 

@@ -228,7 +228,7 @@ ASHLAR_SURFACE int cuMemAllocAsync(void** pointer, std::size_t bytes, void* stre
 
 ASHLAR_SURFACE int cuMemAllocFromPoolAsync(void** pointer, std::size_t bytes, void* pool, void* stream) {
   return Driven([&](Process& process) {
-    const Pool* known = PoolOf(process, pool);
+    const PoolModel* known = PoolOf(process, pool);
     if (known == nullptr) return Error::kInvalidValue;
     return AllocateFromPool(process, known->id(), bytes, stream, pointer);
   });

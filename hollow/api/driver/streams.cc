@@ -14,7 +14,7 @@ namespace {
 template <typename Read>
 int OfStream(void* handle, Read read) {
   return Driven([&](Process& process) {
-    const Stream* stream = StreamOf(process, handle);
+    const StreamModel* stream = StreamOf(process, handle);
     return stream == nullptr ? Error::kInvalidHandle : read(process, *stream);
   });
 }
@@ -41,19 +41,19 @@ ASHLAR_SURFACE int cuStreamDestroy_v2(void* stream) {
 ASHLAR_SAME(cuStreamDestroy, cuStreamDestroy_v2);
 
 ASHLAR_SURFACE int cuStreamGetPriority(void* stream, int* priority) {
-  return OfStream(stream, [&](Process&, const Stream& known) { return Give(priority, known.priority); });
+  return OfStream(stream, [&](Process&, const StreamModel& known) { return Give(priority, known.priority); });
 }
 ASHLAR_SURFACE int cuStreamGetFlags(void* stream, unsigned* flags) {
-  return OfStream(stream, [&](Process&, const Stream& known) { return Give(flags, known.flags); });
+  return OfStream(stream, [&](Process&, const StreamModel& known) { return Give(flags, known.flags); });
 }
 ASHLAR_SURFACE int cuStreamGetId(void* stream, unsigned long long* id) {
-  return OfStream(stream, [&](Process&, const Stream& known) { return Give(id, known.id); });
+  return OfStream(stream, [&](Process&, const StreamModel& known) { return Give(id, known.id); });
 }
 ASHLAR_SURFACE int cuStreamGetDevice(void* stream, int* device) {
-  return OfStream(stream, [&](Process&, const Stream& known) { return Give(device, known.device); });
+  return OfStream(stream, [&](Process&, const StreamModel& known) { return Give(device, known.device); });
 }
 ASHLAR_SURFACE int cuStreamGetCtx(void* stream, void** context) {
-  return OfStream(stream, [&](Process& process, const Stream& known) {
+  return OfStream(stream, [&](Process& process, const StreamModel& known) {
     return Give(context, PrimaryContext(process, known.device));
   });
 }
@@ -94,7 +94,7 @@ ASHLAR_SURFACE int cuStreamBeginCapture_v2(void* stream, int mode) {
   return Driven([&](Process& process) { return BeginCapture(process, stream, mode); });
 }
 ASHLAR_SURFACE int cuStreamBeginCapture(void* stream) { return cuStreamBeginCapture_v2(stream, 0); }
-ASHLAR_SURFACE int cuStreamBeginCaptureToGraph(void* stream, void* graph, Node* const* after, const void*,
+ASHLAR_SURFACE int cuStreamBeginCaptureToGraph(void* stream, void* graph, GraphNode* const* after, const void*,
                                                std::size_t count, int mode) {
   return Driven([&](Process& process) { return BeginCaptureInto(process, stream, mode, graph, after, count); });
 }
@@ -108,20 +108,20 @@ ASHLAR_SURFACE int cuStreamGetCaptureInfo(void* stream, int* status, unsigned lo
   return Driven([&](Process& process) { return ReadCapture(process, stream, {status, id}); });
 }
 ASHLAR_SURFACE int cuStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph,
-                                             Node* const** after, std::size_t* count) {
+                                             GraphNode* const** after, std::size_t* count) {
   return Driven(
       [&](Process& process) { return ReadCapture(process, stream, {status, id, graph, after, nullptr, count}); });
 }
 ASHLAR_SURFACE int cuStreamGetCaptureInfo_v3(void* stream, int* status, unsigned long long* id, void** graph,
-                                             Node* const** after, const void** edges, std::size_t* count) {
+                                             GraphNode* const** after, const void** edges, std::size_t* count) {
   return Driven(
       [&](Process& process) { return ReadCapture(process, stream, {status, id, graph, after, edges, count}); });
 }
-ASHLAR_SURFACE int cuStreamUpdateCaptureDependencies(void* stream, Node* const* nodes, std::size_t count,
+ASHLAR_SURFACE int cuStreamUpdateCaptureDependencies(void* stream, GraphNode* const* nodes, std::size_t count,
                                                      unsigned flags) {
   return Driven([&](Process& process) { return SetCaptureAfter(process, stream, nodes, count, flags); });
 }
-ASHLAR_SURFACE int cuStreamUpdateCaptureDependencies_v2(void* stream, Node* const* nodes, const void*,
+ASHLAR_SURFACE int cuStreamUpdateCaptureDependencies_v2(void* stream, GraphNode* const* nodes, const void*,
                                                         std::size_t count, unsigned flags) {
   return cuStreamUpdateCaptureDependencies(stream, nodes, count, flags);
 }

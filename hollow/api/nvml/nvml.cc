@@ -277,12 +277,12 @@ std::uint64_t FreeBytes(int device) {
 
 // As many as there is room for, and how many there are.
 template <class Entry>
-int ListProcesses(const void* handle, unsigned* count, Entry* entries, Entry (*entry)(const ProcessUse&)) {
+int ListProcesses(const void* handle, unsigned* count, Entry* entries, Entry (*entry)(const ProcessBytes&)) {
   int status = kNvmlSuccess;
   const int device = NvmlDevice(handle, &status);
   if (status != 0) return status;
   if (count == nullptr) return kNvmlInvalidArgument;
-  const std::vector<ProcessUse> all = ProcessesOn(device);
+  const std::vector<ProcessBytes> all = ProcessesOn(device);
   const unsigned room = *count;
   *count = static_cast<unsigned>(all.size());
   if (room < all.size()) return kNvmlInsufficientSize;
@@ -290,8 +290,8 @@ int ListProcesses(const void* handle, unsigned* count, Entry* entries, Entry (*e
   for (std::size_t i = 0; i < all.size(); ++i) entries[i] = entry(all[i]);
   return kNvmlSuccess;
 }
-NvmlProcess1 ShortEntry(const ProcessUse& one) { return {static_cast<std::uint32_t>(one.pid), one.bytes}; }
-NvmlProcess2 LongEntry(const ProcessUse& one) {
+NvmlProcess1 ShortEntry(const ProcessBytes& one) { return {static_cast<std::uint32_t>(one.pid), one.bytes}; }
+NvmlProcess2 LongEntry(const ProcessBytes& one) {
   return {static_cast<std::uint32_t>(one.pid), one.bytes, ~std::uint32_t{0}, ~std::uint32_t{0}};  // no instances
 }
 

@@ -18,60 +18,60 @@ ASHLAR_SURFACE int cudaGraphDestroy(void* graph) {
 ASHLAR_SURFACE int cudaGraphClone(void** clone, void* graph) {
   return Locked([&](Process& process) { return CloneGraph(process, clone, graph); });
 }
-ASHLAR_SURFACE int cudaGraphNodeFindInClone(Node** copy, Node* original, void* clone) {
+ASHLAR_SURFACE int cudaGraphNodeFindInClone(GraphNode** copy, GraphNode* original, void* clone) {
   return Locked([&](Process& process) { return FindInClone(process, copy, original, clone); });
 }
 ASHLAR_SURFACE int cudaGraphDebugDotPrint(void* graph, const char* path, unsigned) {
   return Locked([&](Process& process) { return PrintDot(process, graph, path); });
 }
 
-ASHLAR_SURFACE int cudaGraphAddEmptyNode(void** node, void* graph, Node* const* after, std::size_t count) {
+ASHLAR_SURFACE int cudaGraphAddEmptyNode(void** node, void* graph, GraphNode* const* after, std::size_t count) {
   return Locked(
       [&](Process& process) { return AddPlain(process, {node, graph, after, count}, NodeKind::kEmpty, nullptr, 0); });
 }
-ASHLAR_SURFACE int cudaGraphAddKernelNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cudaGraphAddKernelNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                           const abi::KernelNodeParams* params) {
   return Locked([&](Process& process) {
     return AddPlain(process, {node, graph, after, count}, NodeKind::kKernel, params, sizeof(*params));
   });
 }
-ASHLAR_SURFACE int cudaGraphKernelNodeGetParams(Node* node, abi::KernelNodeParams* params) {
+ASHLAR_SURFACE int cudaGraphKernelNodeGetParams(GraphNode* node, abi::KernelNodeParams* params) {
   return Locked([&](Process& process) { return GetParams(process, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cudaGraphKernelNodeSetParams(Node* node, const abi::KernelNodeParams* params) {
+ASHLAR_SURFACE int cudaGraphKernelNodeSetParams(GraphNode* node, const abi::KernelNodeParams* params) {
   return Locked(
       [&](Process& process) { return SetPlain(process, nullptr, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cudaGraphExecKernelNodeSetParams(void* exec, Node* node, const abi::KernelNodeParams* params) {
+ASHLAR_SURFACE int cudaGraphExecKernelNodeSetParams(void* exec, GraphNode* node, const abi::KernelNodeParams* params) {
   return Locked(
       [&](Process& process) { return SetPlain(process, exec, node, NodeKind::kKernel, params, sizeof(*params)); });
 }
 
-ASHLAR_SURFACE int cudaGraphAddHostNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cudaGraphAddHostNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                         const abi::HostNodeParams* params) {
   return Locked([&](Process& process) { return AddHost(process, {node, graph, after, count}, params); });
 }
-ASHLAR_SURFACE int cudaGraphHostNodeGetParams(Node* node, abi::HostNodeParams* params) {
+ASHLAR_SURFACE int cudaGraphHostNodeGetParams(GraphNode* node, abi::HostNodeParams* params) {
   return Locked([&](Process& process) { return GetParams(process, node, NodeKind::kHost, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cudaGraphHostNodeSetParams(Node* node, const abi::HostNodeParams* params) {
+ASHLAR_SURFACE int cudaGraphHostNodeSetParams(GraphNode* node, const abi::HostNodeParams* params) {
   return Locked([&](Process& process) { return SetHost(process, nullptr, node, params); });
 }
-ASHLAR_SURFACE int cudaGraphExecHostNodeSetParams(void* exec, Node* node, const abi::HostNodeParams* params) {
+ASHLAR_SURFACE int cudaGraphExecHostNodeSetParams(void* exec, GraphNode* node, const abi::HostNodeParams* params) {
   return Locked([&](Process& process) { return SetHost(process, exec, node, params); });
 }
 
-ASHLAR_SURFACE int cudaGraphAddMemsetNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cudaGraphAddMemsetNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                           const abi::MemsetNodeParams* params) {
   return Locked([&](Process& process) { return AddFill(process, {node, graph, after, count}, params); });
 }
-ASHLAR_SURFACE int cudaGraphMemsetNodeGetParams(Node* node, abi::MemsetNodeParams* params) {
+ASHLAR_SURFACE int cudaGraphMemsetNodeGetParams(GraphNode* node, abi::MemsetNodeParams* params) {
   return Locked([&](Process& process) { return GetParams(process, node, NodeKind::kFill, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cudaGraphMemsetNodeSetParams(Node* node, const abi::MemsetNodeParams* params) {
+ASHLAR_SURFACE int cudaGraphMemsetNodeSetParams(GraphNode* node, const abi::MemsetNodeParams* params) {
   return Locked([&](Process& process) { return SetFill(process, nullptr, node, params); });
 }
-ASHLAR_SURFACE int cudaGraphExecMemsetNodeSetParams(void* exec, Node* node, const abi::MemsetNodeParams* params) {
+ASHLAR_SURFACE int cudaGraphExecMemsetNodeSetParams(void* exec, GraphNode* node, const abi::MemsetNodeParams* params) {
   return Locked([&](Process& process) { return SetFill(process, exec, node, params); });
 }
 
@@ -89,7 +89,7 @@ int AddBoxCopy(const NewNode& place, const abi::Memcpy3D* params) {
   return Locked([&](Process& process) { return AddCopy(process, place, copy, params, sizeof(*params)); });
 }
 
-int SetBoxCopy(void* exec, Node* node, const abi::Memcpy3D* params) {
+int SetBoxCopy(void* exec, GraphNode* node, const abi::Memcpy3D* params) {
   CopyWork copy = {};
   if (params == nullptr) return Last(Error::kInvalidValue);
   if (!ReadCopy3D(*params, &copy)) {
@@ -103,7 +103,7 @@ int AddLine(const NewNode& place, const CopyWork& copy) {
   return Locked([&](Process& process) { return AddCopy(process, place, copy, nullptr, 0); });
 }
 
-int SetLine(void* exec, Node* node, const CopyWork& copy) {
+int SetLine(void* exec, GraphNode* node, const CopyWork& copy) {
   return Locked([&](Process& process) { return SetCopy(process, exec, node, copy, nullptr, 0); });
 }
 
@@ -115,157 +115,159 @@ char* InSymbol(const void* symbol, std::size_t offset) {
 
 }  // namespace
 
-ASHLAR_SURFACE int cudaGraphAddMemcpyNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cudaGraphAddMemcpyNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                           const abi::Memcpy3D* params) {
   return AddBoxCopy({node, graph, after, count}, params);
 }
-ASHLAR_SURFACE int cudaGraphAddMemcpyNode1D(void** node, void* graph, Node* const* after, std::size_t count, void* to,
-                                            const void* from, std::size_t bytes, int) {
+ASHLAR_SURFACE int cudaGraphAddMemcpyNode1D(void** node, void* graph, GraphNode* const* after, std::size_t count,
+                                            void* to, const void* from, std::size_t bytes, int) {
   return AddLine({node, graph, after, count}, LineWork(to, from, bytes));
 }
-ASHLAR_SURFACE int cudaGraphAddMemcpyNodeToSymbol(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cudaGraphAddMemcpyNodeToSymbol(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                                   const void* symbol, const void* from, std::size_t bytes,
                                                   std::size_t offset, int) {
   return AddLine({node, graph, after, count}, LineWork(InSymbol(symbol, offset), from, bytes));
 }
-ASHLAR_SURFACE int cudaGraphAddMemcpyNodeFromSymbol(void** node, void* graph, Node* const* after, std::size_t count,
-                                                    void* to, const void* symbol, std::size_t bytes, std::size_t offset,
-                                                    int) {
+ASHLAR_SURFACE int cudaGraphAddMemcpyNodeFromSymbol(void** node, void* graph, GraphNode* const* after,
+                                                    std::size_t count, void* to, const void* symbol, std::size_t bytes,
+                                                    std::size_t offset, int) {
   return AddLine({node, graph, after, count}, LineWork(to, InSymbol(symbol, offset), bytes));
 }
-ASHLAR_SURFACE int cudaGraphMemcpyNodeGetParams(Node* node, abi::Memcpy3D* params) {
+ASHLAR_SURFACE int cudaGraphMemcpyNodeGetParams(GraphNode* node, abi::Memcpy3D* params) {
   return Locked([&](Process& process) { return GetParams(process, node, NodeKind::kCopy, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cudaGraphMemcpyNodeSetParams(Node* node, const abi::Memcpy3D* params) {
+ASHLAR_SURFACE int cudaGraphMemcpyNodeSetParams(GraphNode* node, const abi::Memcpy3D* params) {
   return SetBoxCopy(nullptr, node, params);
 }
-ASHLAR_SURFACE int cudaGraphMemcpyNodeSetParams1D(Node* node, void* to, const void* from, std::size_t bytes, int) {
+ASHLAR_SURFACE int cudaGraphMemcpyNodeSetParams1D(GraphNode* node, void* to, const void* from, std::size_t bytes, int) {
   return SetLine(nullptr, node, LineWork(to, from, bytes));
 }
-ASHLAR_SURFACE int cudaGraphExecMemcpyNodeSetParams(void* exec, Node* node, const abi::Memcpy3D* params) {
+ASHLAR_SURFACE int cudaGraphExecMemcpyNodeSetParams(void* exec, GraphNode* node, const abi::Memcpy3D* params) {
   return SetBoxCopy(exec, node, params);
 }
-ASHLAR_SURFACE int cudaGraphExecMemcpyNodeSetParams1D(void* exec, Node* node, void* to, const void* from,
+ASHLAR_SURFACE int cudaGraphExecMemcpyNodeSetParams1D(void* exec, GraphNode* node, void* to, const void* from,
                                                       std::size_t bytes, int) {
   return SetLine(exec, node, LineWork(to, from, bytes));
 }
 
-ASHLAR_SURFACE int cudaGraphAddChildGraphNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cudaGraphAddChildGraphNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                               void* child) {
   return Locked([&](Process& process) { return AddChild(process, {node, graph, after, count}, child); });
 }
-ASHLAR_SURFACE int cudaGraphChildGraphNodeGetGraph(Node* node, void** child) {
+ASHLAR_SURFACE int cudaGraphChildGraphNodeGetGraph(GraphNode* node, void** child) {
   return Locked([&](Process& process) { return GetChild(process, node, child); });
 }
-ASHLAR_SURFACE int cudaGraphExecChildGraphNodeSetParams(void* exec, Node* node, void* child) {
+ASHLAR_SURFACE int cudaGraphExecChildGraphNodeSetParams(void* exec, GraphNode* node, void* child) {
   return Locked([&](Process& process) { return SetChild(process, exec, node, child); });
 }
 
-ASHLAR_SURFACE int cudaGraphAddEventRecordNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cudaGraphAddEventRecordNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                                void* event) {
   return Locked(
       [&](Process& process) { return AddEvent(process, {node, graph, after, count}, NodeKind::kRecordEvent, event); });
 }
-ASHLAR_SURFACE int cudaGraphAddEventWaitNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cudaGraphAddEventWaitNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                              void* event) {
   return Locked(
       [&](Process& process) { return AddEvent(process, {node, graph, after, count}, NodeKind::kWaitEvent, event); });
 }
-ASHLAR_SURFACE int cudaGraphEventRecordNodeGetEvent(Node* node, void** event) {
+ASHLAR_SURFACE int cudaGraphEventRecordNodeGetEvent(GraphNode* node, void** event) {
   return Locked([&](Process& process) { return GetEvent(process, node, NodeKind::kRecordEvent, event); });
 }
-ASHLAR_SURFACE int cudaGraphEventRecordNodeSetEvent(Node* node, void* event) {
+ASHLAR_SURFACE int cudaGraphEventRecordNodeSetEvent(GraphNode* node, void* event) {
   return Locked([&](Process& process) { return SetEvent(process, nullptr, node, NodeKind::kRecordEvent, event); });
 }
-ASHLAR_SURFACE int cudaGraphEventWaitNodeGetEvent(Node* node, void** event) {
+ASHLAR_SURFACE int cudaGraphEventWaitNodeGetEvent(GraphNode* node, void** event) {
   return Locked([&](Process& process) { return GetEvent(process, node, NodeKind::kWaitEvent, event); });
 }
-ASHLAR_SURFACE int cudaGraphEventWaitNodeSetEvent(Node* node, void* event) {
+ASHLAR_SURFACE int cudaGraphEventWaitNodeSetEvent(GraphNode* node, void* event) {
   return Locked([&](Process& process) { return SetEvent(process, nullptr, node, NodeKind::kWaitEvent, event); });
 }
-ASHLAR_SURFACE int cudaGraphExecEventRecordNodeSetEvent(void* exec, Node* node, void* event) {
+ASHLAR_SURFACE int cudaGraphExecEventRecordNodeSetEvent(void* exec, GraphNode* node, void* event) {
   return Locked([&](Process& process) { return SetEvent(process, exec, node, NodeKind::kRecordEvent, event); });
 }
-ASHLAR_SURFACE int cudaGraphExecEventWaitNodeSetEvent(void* exec, Node* node, void* event) {
+ASHLAR_SURFACE int cudaGraphExecEventWaitNodeSetEvent(void* exec, GraphNode* node, void* event) {
   return Locked([&](Process& process) { return SetEvent(process, exec, node, NodeKind::kWaitEvent, event); });
 }
 
-ASHLAR_SURFACE int cudaGraphAddMemAllocNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cudaGraphAddMemAllocNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                             abi::MemAllocNodeParams* params) {
   return Locked([&](Process& process) { return AddMemory(process, {node, graph, after, count}, params); });
 }
-ASHLAR_SURFACE int cudaGraphMemAllocNodeGetParams(Node* node, abi::MemAllocNodeParams* params) {
+ASHLAR_SURFACE int cudaGraphMemAllocNodeGetParams(GraphNode* node, abi::MemAllocNodeParams* params) {
   return Locked(
       [&](Process& process) { return GetParams(process, node, NodeKind::kMemoryAlloc, params, sizeof(*params)); });
 }
-ASHLAR_SURFACE int cudaGraphAddMemFreeNode(void** node, void* graph, Node* const* after, std::size_t count,
+ASHLAR_SURFACE int cudaGraphAddMemFreeNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
                                            void* address) {
   return Locked([&](Process& process) { return AddFree(process, {node, graph, after, count}, address); });
 }
-ASHLAR_SURFACE int cudaGraphMemFreeNodeGetParams(Node* node, void* address) {
+ASHLAR_SURFACE int cudaGraphMemFreeNodeGetParams(GraphNode* node, void* address) {
   return Locked(
       [&](Process& process) { return GetParams(process, node, NodeKind::kMemoryFree, address, sizeof(address)); });
 }
 
-ASHLAR_SURFACE int cudaGraphNodeGetType(Node* node, int* kind) {
+ASHLAR_SURFACE int cudaGraphNodeGetType(GraphNode* node, int* kind) {
   return Locked([&](Process& process) { return GetKind(process, node, kind); });
 }
-ASHLAR_SURFACE int cudaGraphGetNodes(void* graph, Node** nodes, std::size_t* count) {
+ASHLAR_SURFACE int cudaGraphGetNodes(void* graph, GraphNode** nodes, std::size_t* count) {
   return Locked([&](Process& process) { return ListNodes(process, graph, nodes, count); });
 }
-ASHLAR_SURFACE int cudaGraphGetRootNodes(void* graph, Node** nodes, std::size_t* count) {
+ASHLAR_SURFACE int cudaGraphGetRootNodes(void* graph, GraphNode** nodes, std::size_t* count) {
   return Locked([&](Process& process) { return ListRoots(process, graph, nodes, count); });
 }
-ASHLAR_SURFACE int cudaGraphGetEdges_v2(void* graph, Node** from, Node** to, std::uint64_t* edges, std::size_t* count) {
+ASHLAR_SURFACE int cudaGraphGetEdges_v2(void* graph, GraphNode** from, GraphNode** to, std::uint64_t* edges,
+                                        std::size_t* count) {
   return Locked([&](Process& process) { return ListEdges(process, graph, from, to, edges, count); });
 }
-ASHLAR_SURFACE int cudaGraphNodeGetDependencies_v2(Node* node, Node** nodes, std::uint64_t* edges, std::size_t* count) {
+ASHLAR_SURFACE int cudaGraphNodeGetDependencies_v2(GraphNode* node, GraphNode** nodes, std::uint64_t* edges,
+                                                   std::size_t* count) {
   return Locked([&](Process& process) { return ListBefore(process, node, nodes, edges, count); });
 }
-ASHLAR_SURFACE int cudaGraphNodeGetDependentNodes_v2(Node* node, Node** nodes, std::uint64_t* edges,
+ASHLAR_SURFACE int cudaGraphNodeGetDependentNodes_v2(GraphNode* node, GraphNode** nodes, std::uint64_t* edges,
                                                      std::size_t* count) {
   return Locked([&](Process& process) { return ListAfter(process, node, nodes, edges, count); });
 }
-ASHLAR_SURFACE int cudaGraphAddDependencies_v2(void* graph, Node* const* from, Node* const* to, const void*,
+ASHLAR_SURFACE int cudaGraphAddDependencies_v2(void* graph, GraphNode* const* from, GraphNode* const* to, const void*,
                                                std::size_t count) {
   return Locked([&](Process& process) { return AddEdges(process, graph, from, to, count); });
 }
-ASHLAR_SURFACE int cudaGraphRemoveDependencies_v2(void* graph, Node* const* from, Node* const* to, const void*,
-                                                  std::size_t count) {
+ASHLAR_SURFACE int cudaGraphRemoveDependencies_v2(void* graph, GraphNode* const* from, GraphNode* const* to,
+                                                  const void*, std::size_t count) {
   return Locked([&](Process& process) { return RemoveEdges(process, graph, from, to, count); });
 }
 // CUDA 11 and 12 export these names without the edges' data, which is one argument earlier in CUDA 13.
-ASHLAR_SURFACE int cudaGraphGetEdges(void* graph, Node** from, Node** to, void* fourth, std::size_t* count) {
+ASHLAR_SURFACE int cudaGraphGetEdges(void* graph, GraphNode** from, GraphNode** to, void* fourth, std::size_t* count) {
   const bool is_old = RuntimeMajor() < 13;
   return cudaGraphGetEdges_v2(graph, from, to, is_old ? nullptr : static_cast<std::uint64_t*>(fourth),
                               is_old ? static_cast<std::size_t*>(fourth) : count);
 }
-ASHLAR_SURFACE int cudaGraphNodeGetDependencies(Node* node, Node** nodes, void* third, std::size_t* count) {
+ASHLAR_SURFACE int cudaGraphNodeGetDependencies(GraphNode* node, GraphNode** nodes, void* third, std::size_t* count) {
   const bool is_old = RuntimeMajor() < 13;
   return cudaGraphNodeGetDependencies_v2(node, nodes, is_old ? nullptr : static_cast<std::uint64_t*>(third),
                                          is_old ? static_cast<std::size_t*>(third) : count);
 }
-ASHLAR_SURFACE int cudaGraphNodeGetDependentNodes(Node* node, Node** nodes, void* third, std::size_t* count) {
+ASHLAR_SURFACE int cudaGraphNodeGetDependentNodes(GraphNode* node, GraphNode** nodes, void* third, std::size_t* count) {
   const bool is_old = RuntimeMajor() < 13;
   return cudaGraphNodeGetDependentNodes_v2(node, nodes, is_old ? nullptr : static_cast<std::uint64_t*>(third),
                                            is_old ? static_cast<std::size_t*>(third) : count);
 }
-ASHLAR_SURFACE int cudaGraphAddDependencies(void* graph, Node* const* from, Node* const* to, std::uint64_t fourth,
-                                            std::size_t count) {
+ASHLAR_SURFACE int cudaGraphAddDependencies(void* graph, GraphNode* const* from, GraphNode* const* to,
+                                            std::uint64_t fourth, std::size_t count) {
   return cudaGraphAddDependencies_v2(graph, from, to, nullptr, RuntimeMajor() < 13 ? fourth : count);
 }
-ASHLAR_SURFACE int cudaGraphRemoveDependencies(void* graph, Node* const* from, Node* const* to, std::uint64_t fourth,
-                                               std::size_t count) {
+ASHLAR_SURFACE int cudaGraphRemoveDependencies(void* graph, GraphNode* const* from, GraphNode* const* to,
+                                               std::uint64_t fourth, std::size_t count) {
   return cudaGraphRemoveDependencies_v2(graph, from, to, nullptr, RuntimeMajor() < 13 ? fourth : count);
 }
 
-ASHLAR_SURFACE int cudaGraphDestroyNode(Node* node) {
+ASHLAR_SURFACE int cudaGraphDestroyNode(GraphNode* node) {
   return Locked([&](Process& process) { return RemoveNode(process, node); });
 }
-ASHLAR_SURFACE int cudaGraphNodeSetEnabled(void* exec, Node* node, unsigned is_enabled) {
+ASHLAR_SURFACE int cudaGraphNodeSetEnabled(void* exec, GraphNode* node, unsigned is_enabled) {
   return Locked([&](Process& process) { return SetEnabled(process, exec, node, is_enabled); });
 }
-ASHLAR_SURFACE int cudaGraphNodeGetEnabled(void* exec, Node* node, unsigned* is_enabled) {
+ASHLAR_SURFACE int cudaGraphNodeGetEnabled(void* exec, GraphNode* node, unsigned* is_enabled) {
   return Locked([&](Process& process) { return GetEnabled(process, exec, node, is_enabled); });
 }
 

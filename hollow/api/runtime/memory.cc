@@ -125,7 +125,7 @@ ASHLAR_SURFACE int cudaMallocAsync(void** pointer, std::size_t bytes, void* stre
 
 ASHLAR_SURFACE int cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, void* pool, void* stream) {
   return Locked([&](Process& process) {
-    const Pool* known = PoolOf(process, pool);
+    const PoolModel* known = PoolOf(process, pool);
     if (known == nullptr) return Error::kInvalidValue;
     return AllocateFromPool(process, known->id(), bytes, stream, pointer);
   });

@@ -26,7 +26,7 @@ ASHLAR_SURFACE int cudaStreamDestroy(void* stream) {
 
 ASHLAR_SURFACE int cudaStreamGetPriority(void* stream, int* priority) {
   return Locked([&](Process& process) {
-    const Stream* known = StreamOf(process, stream);
+    const StreamModel* known = StreamOf(process, stream);
     if (known == nullptr) return Error::kInvalidHandle;
     if (priority == nullptr) return Error::kInvalidValue;
     *priority = known->priority;
@@ -36,7 +36,7 @@ ASHLAR_SURFACE int cudaStreamGetPriority(void* stream, int* priority) {
 
 ASHLAR_SURFACE int cudaStreamGetFlags(void* stream, unsigned* flags) {
   return Locked([&](Process& process) {
-    const Stream* known = StreamOf(process, stream);
+    const StreamModel* known = StreamOf(process, stream);
     if (known == nullptr) return Error::kInvalidHandle;
     if (flags == nullptr) return Error::kInvalidValue;
     *flags = known->flags;
@@ -46,7 +46,7 @@ ASHLAR_SURFACE int cudaStreamGetFlags(void* stream, unsigned* flags) {
 
 ASHLAR_SURFACE int cudaStreamGetId(void* stream, unsigned long long* id) {
   return Locked([&](Process& process) {
-    const Stream* known = StreamOf(process, stream);
+    const StreamModel* known = StreamOf(process, stream);
     if (known == nullptr) return Error::kInvalidHandle;
     if (id == nullptr) return Error::kInvalidValue;
     *id = known->id;
@@ -56,7 +56,7 @@ ASHLAR_SURFACE int cudaStreamGetId(void* stream, unsigned long long* id) {
 
 ASHLAR_SURFACE int cudaStreamGetDevice(void* stream, int* device) {
   return Locked([&](Process& process) {
-    const Stream* known = StreamOf(process, stream);
+    const StreamModel* known = StreamOf(process, stream);
     if (known == nullptr) return Error::kInvalidHandle;
     if (device == nullptr) return Error::kInvalidValue;
     *device = known->device;
@@ -149,7 +149,7 @@ ASHLAR_SURFACE int cudaStreamBeginCapture(void* stream, int mode) {
   return Locked([&](Process& process) { return BeginCapture(process, stream, mode); });
 }
 
-ASHLAR_SURFACE int cudaStreamBeginCaptureToGraph(void* stream, void* graph, Node* const* after, const void*,
+ASHLAR_SURFACE int cudaStreamBeginCaptureToGraph(void* stream, void* graph, GraphNode* const* after, const void*,
                                                  std::size_t count, int mode) {
   return Locked([&](Process& process) { return BeginCaptureInto(process, stream, mode, graph, after, count); });
 }
@@ -164,36 +164,36 @@ ASHLAR_SURFACE int cudaStreamIsCapturing(void* stream, int* status) {
 
 // CUDA 11 and 12 export this name with three arguments, CUDA 13 with seven.
 ASHLAR_SURFACE int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id, void** graph,
-                                            Node* const** after, const void** edges, std::size_t* count) {
+                                            GraphNode* const** after, const void** edges, std::size_t* count) {
   const CaptureOut out =
       RuntimeMajor() < 13 ? CaptureOut{status, id} : CaptureOut{status, id, graph, after, edges, count};
   return Locked([&](Process& process) { return ReadCapture(process, stream, out); });
 }
 ASHLAR_SURFACE int cudaStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph,
-                                               Node* const** after, std::size_t* count) {
+                                               GraphNode* const** after, std::size_t* count) {
   return Locked(
       [&](Process& process) { return ReadCapture(process, stream, {status, id, graph, after, nullptr, count}); });
 }
 ASHLAR_SURFACE int cudaStreamGetCaptureInfo_v3(void* stream, int* status, unsigned long long* id, void** graph,
-                                               Node* const** after, const void** edges, std::size_t* count) {
+                                               GraphNode* const** after, const void** edges, std::size_t* count) {
   return Locked(
       [&](Process& process) { return ReadCapture(process, stream, {status, id, graph, after, edges, count}); });
 }
 
 namespace {
 
-int UpdateAfter(void* stream, Node* const* nodes, std::size_t count, unsigned flags) {
+int UpdateAfter(void* stream, GraphNode* const* nodes, std::size_t count, unsigned flags) {
   return Locked([&](Process& process) { return SetCaptureAfter(process, stream, nodes, count, flags); });
 }
 
 }  // namespace
 
-ASHLAR_SURFACE int cudaStreamUpdateCaptureDependencies_v2(void* stream, Node* const* nodes, const void*,
+ASHLAR_SURFACE int cudaStreamUpdateCaptureDependencies_v2(void* stream, GraphNode* const* nodes, const void*,
                                                           std::size_t count, unsigned flags) {
   return UpdateAfter(stream, nodes, count, flags);
 }
 // CUDA 11 and 12: (stream, nodes, count, flags); CUDA 13 has the edges' data third.
-ASHLAR_SURFACE int cudaStreamUpdateCaptureDependencies(void* stream, Node* const* nodes, std::uint64_t third,
+ASHLAR_SURFACE int cudaStreamUpdateCaptureDependencies(void* stream, GraphNode* const* nodes, std::uint64_t third,
                                                        std::uint64_t fourth, unsigned flags) {
   if (RuntimeMajor() < 13) return UpdateAfter(stream, nodes, third, static_cast<unsigned>(fourth));
   return UpdateAfter(stream, nodes, fourth, flags);

@@ -151,7 +151,7 @@ struct Comparison {
 };
 
 template <typename T>
-struct Choice {
+struct BitsChoice {
   bool has_bits;
   T bits;
   __device__ void operator()(const Strided& walk, const std::int64_t* at, std::int64_t) const {
@@ -208,7 +208,7 @@ cudaError_t LaunchWhere(const Strided& walk, bool has_bits, std::uint64_t bits, 
   cudaError_t error = cudaSuccess;
   VisitBits(walk.operand[0].dtype, [&](auto type) {
     using T = decltype(type);
-    error = Launch(walk, Choice<T>{has_bits, static_cast<T>(bits)}, stream);
+    error = Launch(walk, BitsChoice<T>{has_bits, static_cast<T>(bits)}, stream);
   });
   return error;
 }

@@ -55,7 +55,7 @@ cudaError_t ForGradients(absl::Span<const View> gradients, const Launch& launch)
 
 }  // namespace
 
-absl::Status CudaOps::Do(const AdamW& op) {
+absl::Status CudaOps::Do(const AdamWStep& op) {
   const AdamWValues values = {.rule = AdamWRule::Of(op, static_cast<double>(op.step)),
                               .beta1 = static_cast<float>(op.beta1),
                               .beta2 = static_cast<float>(op.beta2),
@@ -77,7 +77,7 @@ absl::Status CudaOps::Do(const AdamW& op) {
   return LaunchStatus(op.kName, ForParts(op.tensors.size(), count, fill, launch));
 }
 
-absl::Status CudaOps::Do(const AdamW8Bit& op) {
+absl::Status CudaOps::Do(const AdamW8BitStep& op) {
   for (const AdamW8BitTensor& tensor : op.tensors) {
     const AdamW8BitArguments arguments = {.count = ElementCount(tensor.parameter.sizes),
                                           .parameter = ArrayOf(tensor.parameter),
@@ -96,7 +96,7 @@ absl::Status CudaOps::Do(const AdamW8Bit& op) {
   return absl::OkStatus();
 }
 
-absl::Status CudaOps::Do(const Sgd& op) {
+absl::Status CudaOps::Do(const SgdStep& op) {
   for (const SgdTensor& tensor : op.tensors) {
     if (absl::Status status = CheckSize(op.kName, tensor.parameter); !status.ok()) return status;
   }
@@ -111,7 +111,7 @@ absl::Status CudaOps::Do(const Sgd& op) {
   return LaunchStatus(op.kName, ForParts(op.tensors.size(), count, fill, launch));
 }
 
-absl::Status CudaOps::Do(const Adafactor& op) {
+absl::Status CudaOps::Do(const AdafactorStep& op) {
   absl::StatusOr<Scratch> scratch = Scratch::Take(workspace(), ScratchBytes(op));
   if (!scratch.ok()) return scratch.status();
   const AdafactorParts plan = PartsOf(op);

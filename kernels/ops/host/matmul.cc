@@ -27,14 +27,14 @@ constexpr std::int64_t kBlockRows = 64;  // of a tile of the result
 constexpr std::int64_t kBlockColumns = 128;
 constexpr std::int64_t kBlockDepth = 256;  // 64 + 128 KiB packed: within a second-level cache
 
-struct Tile {
+struct PackedTile {
   alignas(64) float left[kBlockRows * kBlockDepth];      // in strips of kRows, depth by depth
   alignas(64) float right[kBlockColumns * kBlockDepth];  // in strips of kColumns
   alignas(64) float sum[kBlockRows * kBlockColumns];
 };
 
 // tile.sum += left x right over `depth`.
-ASHLAR_WIDE void Multiply(Tile& tile, std::int64_t rows, std::int64_t columns, std::int64_t depth) {
+ASHLAR_WIDE void Multiply(PackedTile& tile, std::int64_t rows, std::int64_t columns, std::int64_t depth) {
   typedef float Lanes __attribute__((vector_size(32)));
   for (std::int64_t j = 0; j < columns; j += kColumns) {
     for (std::int64_t i = 0; i < rows; i += kRows) {
@@ -102,7 +102,7 @@ void Pack(const Matrix& m, std::int64_t line_step, std::int64_t depth_step, std:
   }
 }
 
-void MultiplyBlocks(const MatMul& op, const Matrix& left, const Matrix& right, const Matrix& out, Tile& tile) {
+void MultiplyBlocks(const MatMul& op, const Matrix& left, const Matrix& right, const Matrix& out, PackedTile& tile) {
   const std::size_t rank = op.out.sizes.size();
   const std::int64_t rows = op.out.sizes[rank - 2];
   const std::int64_t columns = op.out.sizes[rank - 1];
@@ -180,11 +180,11 @@ absl::Status HostOps::Do(const MatMul& op) {
     return absl::OkStatus();
   }
 #endif
-  absl::StatusOr<Scratch> scratch = Scratch::Take(workspace(), sizeof(Tile));
+  absl::StatusOr<Scratch> scratch = Scratch::Take(workspace(), sizeof(PackedTile));
   if (!scratch.ok()) return scratch.status();
   for (std::int64_t b = 0; b < batches; ++b) {
     MultiplyBlocks(op, MatrixOf(op.left, b), MatrixOf(op.right, b), MatrixOf(op.out, b),
-                   *static_cast<Tile*>(scratch->data()));
+                   *static_cast<PackedTile*>(scratch->data()));
   }
   return absl::OkStatus();
 }

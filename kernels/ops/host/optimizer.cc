@@ -43,7 +43,7 @@ double SquaredSum(const View& view) {
 
 }  // namespace
 
-absl::Status HostOps::Do(const AdamW& op) {
+absl::Status HostOps::Do(const AdamWStep& op) {
   const OnDevice& given = op.on_device;
   if (given.found_infinite && OneFloat(*given.found_infinite) != 0) return absl::OkStatus();
   const double step = given.step ? static_cast<double>(OneFloat(*given.step)) : static_cast<double>(op.step);
@@ -59,7 +59,7 @@ absl::Status HostOps::Do(const AdamW& op) {
   return absl::OkStatus();
 }
 
-absl::Status HostOps::Do(const AdamW8Bit& op) {
+absl::Status HostOps::Do(const AdamW8BitStep& op) {
   const AdamWRule rule = AdamWRule::Of(op, static_cast<double>(op.step));
   const float* signed_map = SignedMap8Bit().data();
   const float* unsigned_map = UnsignedMap8Bit().data();
@@ -98,7 +98,7 @@ absl::Status HostOps::Do(const AdamW8Bit& op) {
   return absl::OkStatus();
 }
 
-absl::Status HostOps::Do(const Sgd& op) {
+absl::Status HostOps::Do(const SgdStep& op) {
   const SgdRule rule = SgdRule::Of(op);
   for (const SgdTensor& tensor : op.tensors) {
     Update(tensor.parameter, tensor.gradient, [&](float* p, const float* g, std::int64_t begin, std::int64_t count) {
@@ -111,7 +111,7 @@ absl::Status HostOps::Do(const Sgd& op) {
   return absl::OkStatus();
 }
 
-absl::Status HostOps::Do(const Adafactor& op) {
+absl::Status HostOps::Do(const AdafactorStep& op) {
   const std::int64_t size = ElementCount(op.parameter.sizes);
   if (size == 0) return absl::OkStatus();
   const std::int64_t columns = op.row ? op.parameter.sizes[1] : size;

@@ -1,6 +1,6 @@
 // Where the bytes went, as the text of `ashlar explain` has it (commands/explain/explain_text.cc): its title, its rows, and each row's
 // share of the whole that the title names.
-import type { Accounting, Explanation } from '../document/types';
+import type { Accounting, Explanation } from '../document/answers/explain';
 import { bytes } from '../view/format';
 
 export interface PartRow {

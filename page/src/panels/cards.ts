@@ -1,5 +1,5 @@
 // What a program takes without a GPU, and which card is enough.
-import type { Card, DryRun, Outcome } from '../document/types';
+import type { Card, DryRun, Outcome } from '../document/answers/dry-run';
 import { bytes } from '../view/format';
 import { bar, h, panel, type Child } from '../view/dom';
 

@@ -1,6 +1,6 @@
 // The causes found, with their evidence; a click goes to a cause's moment and marks its blocks.
 import type { App } from '../app';
-import type { Cause } from '../document/types';
+import type { Cause } from '../document/answers/explain';
 import { isForetold } from '../model/inputs';
 import { bytes, plural } from '../view/format';
 import { h, panel, replace } from '../view/dom';

@@ -1,5 +1,5 @@
 // What grew between two runs.
-import type { Diff, DiffRow } from '../document/types';
+import type { Diff, BlockRow } from '../document/answers/diff';
 import { bytes, plural, signedBytes } from '../view/format';
 import { h, panel, type Child } from '../view/dom';
 import { Table } from './table';
@@ -9,6 +9,8 @@ const kNames: [string, string][] = [
   ['pending_bytes', 'pending'], ['stranded_bytes', 'stranded'], ['whole_free_bytes', 'whole-free segments'],
   ['private_pool_bytes', "private pools' holes"]];
 
+type Parts = Record<string, number | null>;
+
 function deltaBar(delta: number, most: number): HTMLElement {
   const fill = h('span', { class: `delta-fill ${delta < 0 ? 'less' : 'more'}` });
   fill.style.width = `${(50 * Math.abs(delta)) / Math.max(1, most)}%`;
@@ -17,10 +19,10 @@ function deltaBar(delta: number, most: number): HTMLElement {
 
 const moreBlocks = (more: number): string => (more === 0 ? 'As many blocks in both.' : `${plural(Math.abs(more), 'block')} ${more > 0 ? 'more' : 'fewer'} in B.`);
 
-function rowsTable(caption: string, rows: DiffRow[], key: string): HTMLElement {
-  const at = (parts: Record<string, number | null>): number => parts[key] ?? 0;
+function rowsTable(caption: string, rows: BlockRow[], key: string): HTMLElement {
+  const at = (parts: Parts): number => parts[key] ?? 0;
   const most = Math.max(1, ...rows.map((row) => Math.abs(at(row.difference))));
-  const table = new Table<DiffRow>(caption, [
+  const table = new Table<BlockRow>(caption, [
     { name: 'B less A', text: (row) => signedBytes(at(row.difference)), value: (row) => at(row.difference),
       cell: (row) => h('span', { class: 'share' }, deltaBar(at(row.difference), most), h('span', { class: 'delta-value' }, signedBytes(at(row.difference)))) },
     { name: 'A', text: (row) => bytes(at(row.a)), value: (row) => at(row.a) },
@@ -34,12 +36,12 @@ function rowsTable(caption: string, rows: DiffRow[], key: string): HTMLElement {
 
 export function diffPanel(diff: Diff): HTMLElement {
   const parts: Child[] = kNames.flatMap(([key, name]) => {
-    const [a, b, delta] = [diff.a.parts[key], diff.b.parts[key], diff.difference[key]];
+    const [a, b, delta] = [(diff.a.parts as Parts)[key], (diff.b.parts as Parts)[key], (diff.difference as Parts)[key]];
     if (a == null || b == null || delta == null || delta === 0) return [];
     return [h('tr', {}, h('th', { scope: 'row' }, name), h('td', { class: 'number' }, bytes(a)), h('td', { class: 'number' }, bytes(b)),
       h('td', { class: 'number' }, signedBytes(delta)))];
   });
-  const groups: [string, DiffRow[] | null, string][] = [
+  const groups: [string, BlockRow[] | null, string][] = [
     ['by line', diff.by_stack, 'in_use_bytes'], ['by phase', diff.by_phase, 'in_use_bytes'], ['by size', diff.by_size, 'in_use_bytes'],
     ['by segment', diff.by_segment, 'reserved_bytes']];
   return panel('What grew', { id: 'diff' },

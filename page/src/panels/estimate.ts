@@ -1,5 +1,5 @@
 // What a model's run takes: its parts phase by phase, and whether the card is enough.
-import type { Estimate, EstimatePhase } from '../document/types';
+import type { Estimate, Phase } from '../document/answers/estimate';
 import { bytes, count } from '../view/format';
 import { h, panel } from '../view/dom';
 import { stackedAreas } from './stacked_areas';
@@ -10,7 +10,7 @@ const kParts: [string, string][] = [
   ['libraries_bytes', 'libraries'], ['rounding_and_cache_bytes', 'rounding and cache'], ['driver_bytes', 'driver'],
   ['context_bytes', 'CUDA context']];
 
-const placeOf = (phase: EstimatePhase): string => `${phase.step > 0 ? `${phase.step}: ` : ''}${phase.phase}`;
+const placeOf = (phase: Phase): string => `${phase.step > 0 ? `${phase.step}: ` : ''}${phase.phase}`;
 
 export function estimatePanel(estimate: Estimate): HTMLElement {
   const side = estimate.ascending ?? estimate.descending;
@@ -19,10 +19,10 @@ export function estimatePanel(estimate: Estimate): HTMLElement {
     return panel(title, { id: 'estimate' }, ...estimate.notes.map((note) => h('p', {}, note.message)));
   const { name, capacity_bytes: capacity } = estimate.device;
   const areas = kParts
-    .map(([key, part]) => ({ name: part, values: side.phases.map((phase) => Number(phase[key] ?? 0)) }))
+    .map(([key, part]) => ({ name: part, values: side.phases.map((phase) => Number((phase as Record<string, unknown>)[key] ?? 0)) }))
     .filter((area) => area.values.some((value) => value > 0));
-  const parts = kParts.flatMap(([key, part]) => (side.parts[key] ?? 0) > 0
-    ? [h('tr', {}, h('th', { scope: 'row' }, part), h('td', { class: 'number' }, bytes(side.parts[key])))] : []);
+  const parts = kParts.flatMap(([key, part]) => ((side.parts as Record<string, number>)[key] ?? 0) > 0
+    ? [h('tr', {}, h('th', { scope: 'row' }, part), h('td', { class: 'number' }, bytes((side.parts as Record<string, number>)[key])))] : []);
   return panel(title, { id: 'estimate' },
     h('p', {}, h('strong', {}, `${bytes(side.device_bytes)} of the device`), ` for ${count(estimate.model.parameters)} parameters`,
       name === null ? '' : `, on ${name}`, capacity === null ? '' : `: ${side.fits ? 'fits' : 'does not fit'} in ${bytes(capacity)}`),

@@ -1,6 +1,6 @@
 // The ranks of one job together: what is wrong on which ranks, a heat map of rank by time, and a table of all ranks.
 import type { App } from '../app';
-import type { Fleet, FleetRank } from '../document/fleet';
+import type { Fleet, Rank } from '../document/answers/fleet';
 import { bytes, bytesOrUnknown, plural } from '../view/format';
 import { copyButton, h, panel, replace } from '../view/dom';
 import { fleetParts, sentenceOf } from './fleet_parts';
@@ -11,10 +11,10 @@ const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 const quoted = (path: string): string => (/^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 // The command that makes a rank's own page.
-export const commandOf = (rank: FleetRank): string => `ashlar report ${quoted(rank.file)} -o rank${rank.rank}.html`;
+export const commandOf = (rank: Rank): string => `ashlar report ${quoted(rank.file)} -o rank${rank.rank}.html`;
 
 // The place of a rank's input in the document: its file by the whole base name; -1 where it has none.
-export const inputOf = (inputs: { name: string; rank: number | null }[], rank: FleetRank): number =>
+export const inputOf = (inputs: { name: string; rank: number | null }[], rank: Rank): number =>
   inputs.findIndex((other) => baseOf(other.name) === baseOf(rank.file) && (other.rank === null || other.rank === rank.rank));
 
 const figure = (value: number | null): string => (value === null ? '' : bytes(value));
@@ -23,7 +23,7 @@ export class FleetPanel {
   readonly element: HTMLElement;
   private readonly heat: Heat;
   private readonly details = h('section', { class: 'rank-details', 'aria-live': 'polite', 'aria-label': 'The chosen rank' });
-  private readonly table: Table<FleetRank>;
+  private readonly table: Table<Rank>;
   private chosen: number | null = null;
 
   constructor(private readonly app: App, private readonly fleet: Fleet) {
@@ -40,8 +40,8 @@ export class FleetPanel {
     } }, h('option', { value: 'one' }, 'one scale'), fleet.stages.length > 0 ? h('option', { value: 'stage' }, 'a scale for each stage') : null,
       h('option', { value: 'log' }, 'logarithmic'));
     const cut = h('input', { type: 'checkbox', checked: this.heat.isCut, onchange: () => { this.heat.isCut = cut.checked; this.heat.draw(); } });
-    const why = (row: FleetRank): string => row.error ?? (row.failure !== null ? `out of memory: ${row.failure.verdict}` : '');
-    this.table = new Table<FleetRank>('Ranks', [
+    const why = (row: Rank): string => row.error ?? (row.failure !== null ? `out of memory: ${row.failure.verdict}` : '');
+    this.table = new Table<Rank>('Ranks', [
       { name: 'Rank', text: (row) => row.name, value: (row) => row.rank, cell: (row) => row.name },
       { name: 'Peak allocated', text: (row) => figure(row.peak_allocated_bytes), value: (row) => row.peak_allocated_bytes ?? -1 },
       { name: 'Peak reserved', text: (row) => figure(row.peak_reserved_bytes), value: (row) => row.peak_reserved_bytes ?? -1 },

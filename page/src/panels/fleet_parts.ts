@@ -1,5 +1,5 @@
 // The parts of a fleet's answer beside its ranks: who differs, stages, causes, growth and settings, as the text has them.
-import type { Fleet } from '../document/fleet';
+import type { Fleet } from '../document/answers/fleet';
 import { bytes, count, plural } from '../view/format';
 import { h, type Child } from '../view/dom';
 

@@ -1,5 +1,6 @@
 // Rank by time as a heat map: a row a rank, brighter where more of the memory is held. A click or the arrow keys choose a rank.
-import { sharesOf, type Fleet } from '../document/fleet';
+import type { Fleet } from '../document/answers/fleet';
+import { sharesOf } from '../document/fleet';
 import { bytes, duration } from '../view/format';
 import { h, replace } from '../view/dom';
 import { mix, pixel, sequence, type Theme } from '../view/palette';

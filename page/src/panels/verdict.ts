@@ -1,5 +1,5 @@
 // On top: what happened, where the bytes went, and the line to paste, in the words of `ashlar explain`.
-import type { Explanation } from '../document/types';
+import type { Explanation } from '../document/answers/explain';
 import { whereItWent, type PartRow, type WhereItWent } from '../model/accounting';
 import { bytes, percent } from '../view/format';
 import { bar, copyButton, h, type Child } from '../view/dom';

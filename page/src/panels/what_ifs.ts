@@ -1,6 +1,6 @@
 // What other settings would have done: their curves over the recorded one, and the map of one of them beside it.
 import type { App } from '../app';
-import type { WhatIf } from '../document/types';
+import type { WhatIf } from '../document/answers/explain';
 import { bytes, count, plural, signedBytes } from '../view/format';
 import { h, panel, replace } from '../view/dom';
 import { css } from '../view/palette';

@@ -3,7 +3,8 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Diff, Estimate } from '../../src/document/types';
+import type { Diff } from '../../src/document/answers/diff';
+import type { Estimate } from '../../src/document/answers/estimate';
 import { makeDocument, pageWith } from '../made_document';
 import { makeDryRun, makeFleet } from '../made_parts';
 import { kPages, kRecorded, kRoot, programPath } from './pages';

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Explanation } from '../../src/document/types';
+import type { Explanation } from '../../src/document/answers/explain';
 import { bytes, percent } from '../../src/view/format';
 import { launch, open } from './browser';
 import { hasPage, kPages, kRecorded, pagePath, programPath } from './pages';

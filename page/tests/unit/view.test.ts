@@ -3,14 +3,16 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { decodeColumn } from '../../src/document/columns';
 import { unpack } from '../../src/document/load';
-import type { Outcome, PageDocument } from '../../src/document/types';
+import type { Card, Outcome } from '../../src/document/answers/dry-run';
+import type { PageDocument } from '../../src/document/types';
 import { nameOfInput, orderOfInputs, titleOfInputs } from '../../src/model/inputs';
 import { clampWindow, zoomAt } from '../../src/panels/curve_input';
 import { commandOf, inputOf } from '../../src/panels/fleet';
-import type { FleetRank } from '../../src/document/fleet';
+import type { Rank } from '../../src/document/answers/fleet';
 import { firstEnough, howItWent, unrun } from '../../src/panels/cards';
 import { byteTicks, bytes, count } from '../../src/view/format';
 import { makeDryRun } from '../made_parts';
+import { wholeOf } from '../part';
 import { fromHash, kStart, toHash, type View } from '../../src/view/state';
 
 describe('inputs', () => {
@@ -25,7 +27,7 @@ describe('inputs', () => {
 });
 
 describe('a rank', () => {
-  const rank = (file: string): FleetRank => ({ file, rank: 1 } as FleetRank);
+  const rank = (file: string): Rank => ({ file, rank: 1 } as Rank);
 
   it('is found by the whole base name of its file', () => {
     const inputs = [{ name: '1.pickle', rank: null }, { name: 'rank1.pickle', rank: 1 }];
@@ -111,7 +113,7 @@ describe('cards', () => {
     const no: Outcome = { conf: '', fits: false, headroom_bytes: null, retries: 0, failed_step: 1, failed_at: 'step 1' };
     const yes: Outcome = { ...no, fits: true, headroom_bytes: 5 };
     const card = (name: string, a: Outcome, b: Outcome | null, c: Outcome | null) =>
-      ({ card: name, ran_as: name, has_verdict: true, has_kernels: null, total_bytes: 1, allocator_bytes: 1, peak_allocated_bytes: 1, default: a, expandable: b, best_found: c });
+      wholeOf<Card>({ card: name, ran_as: name, has_verdict: true, has_kernels: null, total_bytes: 1, allocator_bytes: 1, peak_allocated_bytes: 1, default: a, expandable: b, best_found: c });
     expect(firstEnough([card('A', no, null, null), card('B', no, yes, yes), card('C', yes, yes, yes)])).toMatchObject({ card: { card: 'B' }, how: 'expandable_segments:True' });
     expect(firstEnough([card('A', no, null, null)])).toBeNull();
     const other = { ...card('A', { ...yes, fits: null }, null, null), ran_as: 'B', has_verdict: false };

@@ -13,7 +13,7 @@ inline std::uint64_t HeldBytes(const policy::Heap& heap, std::uint64_t granulari
   for (const auto& [address, segment] : heap.segments()) {
     if (!segment->is_expandable) held += RoundUp(segment->size_bytes, granularity_bytes);
     for (const policy::Block* block = segment->first; segment->is_expandable && block != nullptr; block = block->next) {
-      if (block->state != policy::BlockState::kUnmapped) held += block->size_bytes;
+      if (block->state != policy::BlockUse::kUnmapped) held += block->size_bytes;
     }
   }
   return held;

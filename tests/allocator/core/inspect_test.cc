@@ -40,7 +40,7 @@ TEST(ReconstructionTest, ARestoredSegmentServes) {
   const std::uint64_t address = *device.AllocateSegment(20 * kMiB);
   const std::vector<policy::Block*> blocks = Reconstruction(allocator).RestoreSegment(
       {0, Stream{4}, {}}, false, false, address,
-      {{8 * kMiB, 8 * kMiB, policy::BlockState::kLive}, {12 * kMiB, 0, policy::BlockState::kFree}});
+      {{8 * kMiB, 8 * kMiB, policy::BlockUse::kLive}, {12 * kMiB, 0, policy::BlockUse::kFree}});
   EXPECT_EQ(allocator.Validate(), absl::OkStatus());
   const absl::StatusOr<Block*> block = allocator.Allocate(12 * kMiB, Stream{4});
   ASSERT_TRUE(block.ok());

@@ -152,7 +152,7 @@ TEST(LadderTest, BorrowedBlocksCostSoManyWaits) {
 }
 
 TEST(LadderTest, OwedWaitsArePaidByRequests) {
-  WaitsOwed owed;
+  WaitBudget owed;
   EXPECT_TRUE(owed.MayWait(0, std::nullopt));
   EXPECT_TRUE(owed.MayWait(0, 1));
   owed.Add(0, 1);
@@ -160,7 +160,7 @@ TEST(LadderTest, OwedWaitsArePaidByRequests) {
   EXPECT_TRUE(owed.MayWait(1000, 1));
   EXPECT_TRUE(owed.MayWait(0, 2)) << "two at once";
   EXPECT_EQ(owed.Standing(10), (trace::fact::WaitsOwed{1000, 10}));
-  WaitsOwed later;  // in a replay that has served 3 requests where the recording had served 10
+  WaitBudget later;  // in a replay that has served 3 requests where the recording had served 10
   later.Restore(owed.Standing(10), 3);
   EXPECT_FALSE(later.MayWait(3 + 989, 1));
   EXPECT_TRUE(later.MayWait(3 + 990, 1));

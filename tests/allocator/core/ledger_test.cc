@@ -90,7 +90,7 @@ TEST(LedgerTest, ARestoredSegmentIsBookedAsAnAllocatedOne) {
   const Stats& wanted = parts.ledger.stats();
 
   Parts restored;
-  using State = policy::BlockState;
+  using State = policy::BlockUse;
   const std::vector<policy::Block*> blocks = restored.ledger.Restore(
       {0, Stream{0}, {}}, false, false, live->address,
       {{2 * kMiB, 2 * kMiB, State::kLive}, {3 * kMiB, 3 * kMiB, State::kPending}, {15 * kMiB, 0, State::kFree}});

@@ -56,7 +56,7 @@ absl::StatusOr<answers::Explanation> OomReportExplainFile(const CachingAllocator
   snapshot.settings = settings;
   const absl::StatusOr<trace::Snapshot> read = formats::ReadTorchSnapshot(formats::WriteTorchSnapshot(snapshot));
   if (!read.ok()) return read.status();
-  answers::ExplainOptions explain;
+  answers::ExplainSettings explain;
   explain.replay.capacity_bytes = failed.device_total_bytes;
   return answers::ExplainSnapshot(*read, explain);
 }

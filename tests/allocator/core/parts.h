@@ -71,7 +71,7 @@ struct Parts {
   Pools pools{ledger};
   Limits limits{ledger.options(), device.GetMemoryInfo().total_bytes};
   Ladder ladder{ledger, device, pending, limits, pools};
-  Growth served;
+  GrowthResult served;
 };
 
 }  // namespace ashlar::core

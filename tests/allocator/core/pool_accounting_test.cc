@@ -74,7 +74,7 @@ TEST(PoolAccountingTest, FactsSayWhatStands) {
   ASSERT_EQ(parts.pools.Begin(kPool, StreamFilter(kStreamSeven), RouteKind::kCapture), absl::OkStatus());
   namespace fact = trace::fact;
   const std::vector<trace::AnyFact> wanted = {fact::PoolBegun{kPool, true}, fact::PoolUsers{kPool, 2},
-                                              fact::PoolTraits{kPool, true, true}};
+                                              fact::PoolConfigured{kPool, true, true}};
   EXPECT_EQ(parts.pools.Facts(), wanted);
 }
 

@@ -106,15 +106,15 @@ std::string StatsDifference(const Stats& product, const model::Stats& expected) 
   return out;
 }
 
-const char* Name(policy::BlockState state) {
+const char* Name(policy::BlockUse state) {
   switch (state) {
-    case policy::BlockState::kFree:
+    case policy::BlockUse::kFree:
       return "free";
-    case policy::BlockState::kPending:
+    case policy::BlockUse::kPending:
       return "pending";
-    case policy::BlockState::kUnmapped:
+    case policy::BlockUse::kUnmapped:
       return "unmapped";
-    case policy::BlockState::kLive:
+    case policy::BlockUse::kLive:
       return "live";
   }
   return "no state";
@@ -143,7 +143,7 @@ std::string StateText(const policy::Heap& heap) {
   std::string out;
   for (const auto& [address, segment] : heap.segments()) {
     for (const Block* block = segment->first; block != nullptr; block = block->next) {
-      const bool is_used = block->state == policy::BlockState::kLive || block->state == policy::BlockState::kPending;
+      const bool is_used = block->state == policy::BlockUse::kLive || block->state == policy::BlockUse::kPending;
       out += BlockText(block->address, block->size_bytes, Name(block->state), is_used ? block->requested_bytes : 0);
     }
   }

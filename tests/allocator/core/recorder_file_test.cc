@@ -30,10 +30,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const RecorderOptions kSmallChunks{.chunk_bytes = 1024};
+const RecorderSettings kSmallChunks{.chunk_bytes = 1024};
 
-RecorderOptions Overwriting() {
-  RecorderOptions options = kSmallChunks;
+RecorderSettings Overwriting() {
+  RecorderSettings options = kSmallChunks;
   options.overwrites = true;
   return options;
 }

@@ -288,7 +288,7 @@ TEST(RecorderTest, AFailureNamesTheScopesOfItsPins) {
 TEST(RecorderTest, StacksAreTheCallersOwn) {
   Rig rig;
   const std::string path = TempFile("stacks");
-  RecorderOptions options;
+  RecorderSettings options;
   options.stack_of = [](const trace::Event& event, trace::StackTable& stacks) {
     const std::string name = event.size_bytes > kMiB ? "large" : "small";
     return stacks.InternStack({stacks.InternFrame("model.cc", 7, name)});

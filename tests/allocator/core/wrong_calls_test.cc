@@ -32,7 +32,7 @@ namespace {
 // What callers are given, they cannot write through.
 using Given = decltype(std::declval<CachingAllocator&>().Allocate(1, Stream{}))::value_type;
 static_assert(!std::is_assignable_v<decltype((std::declval<Given>()->size_bytes)), std::uint64_t>);
-static_assert(!std::is_assignable_v<decltype((std::declval<Given>()->state)), policy::BlockState>);
+static_assert(!std::is_assignable_v<decltype((std::declval<Given>()->state)), policy::BlockUse>);
 static_assert(!std::is_convertible_v<Given, policy::Block*>);
 
 std::string RecordedText(const std::string& path) {
@@ -96,7 +96,7 @@ TEST(WrongCallsTest, WhatStackOfThrowsEndsTheRecordingAlone) {
     device::SimDevice device({});
     CachingAllocator allocator(&device, policy::Options{});
     int events = 0;
-    RecorderOptions options;
+    RecorderSettings options;
     options.chunk_bytes = 64;
     options.stack_of = [&](const trace::Event&, trace::StackTable&) -> trace::StackId {
       if (++events == 1000) throw std::bad_alloc();

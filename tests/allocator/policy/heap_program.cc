@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/policy/heap.h"
+#include "allocator/policy/strategy.h"
 #include "tests/allocator/policy/shrink.h"
 #include "tests/allocator/policy/slow_heap.h"
 
@@ -75,11 +76,11 @@ class HeapRun {
   Block* Grown(const Decision& decision) {
     if (!heap_.options().expandable_segments)
       return heap_.AddSegment(decision, NextAddress(decision.segment_bytes), decision.segment_bytes);
-    Block* block = heap_.FindGrowth(decision);
+    Block* block = heap_.strategy().FindGrowth(decision);
     if (block == nullptr) {
       block = heap_.AddReservation(decision, NextAddress(kReservationBytes), kReservationBytes, PageBytes(decision));
     }
-    if (block->state == BlockState::kUnmapped) block = Mapped(block, decision, decision.rounded_bytes);
+    if (block->state == BlockUse::kUnmapped) block = Mapped(block, decision, decision.rounded_bytes);
     while (block->size_bytes < decision.rounded_bytes) {
       block = Mapped(block->next, decision, decision.rounded_bytes - block->size_bytes);
     }
@@ -156,9 +157,9 @@ class HeapRun {
     }
     return "";
   }
-  static BlockState StateOf(SlowHeap::State state) {
-    if (state == SlowHeap::State::kLive) return BlockState::kLive;
-    return state == SlowHeap::State::kFree ? BlockState::kFree : BlockState::kPending;
+  static BlockUse StateOf(SlowHeap::State state) {
+    if (state == SlowHeap::State::kLive) return BlockUse::kLive;
+    return state == SlowHeap::State::kFree ? BlockUse::kFree : BlockUse::kPending;
   }
 
   Heap heap_;

@@ -37,7 +37,7 @@ TEST_F(HeapTest, APlanChangesNothing) {
   const Decision decision = DecisionOf(5 * kMiB);
   EXPECT_EQ(decision.rounded_bytes, 5 * kMiB);
   EXPECT_EQ(decision.block->size_bytes, 17 * kMiB);
-  EXPECT_EQ(decision.block->state, BlockState::kFree);
+  EXPECT_EQ(decision.block->state, BlockUse::kFree);
   EXPECT_EQ(DecisionOf(5 * kMiB).block, decision.block);
   EXPECT_EQ(DecisionOf(18 * kMiB).block, nullptr);
   EXPECT_EQ(DecisionOf(18 * kMiB).segment_bytes, 18 * kMiB);
@@ -50,7 +50,7 @@ TEST_F(HeapTest, CommitCutsTheLowEnd) {
   EXPECT_EQ(second->address, first->End());
   EXPECT_EQ(second->size_bytes, 5 * kMiB);
   EXPECT_EQ(second->next->size_bytes, 12 * kMiB);
-  EXPECT_EQ(second->next->state, BlockState::kFree);
+  EXPECT_EQ(second->next->state, BlockUse::kFree);
   EXPECT_EQ(heap_.reserved_bytes(), 20 * kMiB);
 }
 
@@ -142,7 +142,7 @@ TEST(HeapValidateTest, NoticesWhatIsWrong) {
   };
   EXPECT_STREQ(says([](Block& live) { live.size_bytes -= 512; }), "a difference");
   EXPECT_STREQ(says([](Block& live) { live.address += 512; }), "a difference");
-  EXPECT_STREQ(says([](Block& live) { live.state = BlockState::kFree; }), "a difference");
+  EXPECT_STREQ(says([](Block& live) { live.state = BlockUse::kFree; }), "a difference");
   EXPECT_STREQ(says([](Block& live) { live.next_is_free = false; }), "a difference");
   EXPECT_STREQ(says([](Block& live) { live.requested_bytes = 9 * kMiB; }), "a difference");
 }

@@ -1,14 +1,13 @@
 // The page rule: few large pages while there is room, small ones where it gets scarce, and PyTorch's pages untouched.
 #include "allocator/base/rng.h"
-#include "allocator/policy/size_rule.h"
+#include "allocator/policy/ashlar_strategy.h"
+#include "allocator/policy/strategy.h"
 #include "gtest/gtest.h"
 
 namespace ashlar::policy {
 namespace {
 
-Options Ours() { return *ParseConf("policy:ashlar", Compat::kTorchLatest, Keys::kAshlar); }
-
-GrowthSize Grow(const GrowthNeed& need) { return GrowthOf(need, Ours()); }
+GrowthSize Grow(const GrowthNeed& need) { return AshlarStrategy().SizeOf(need); }
 
 // In the large pool, at the end of a reservation.
 GrowthSize Grow(std::uint64_t wanted_bytes, std::uint64_t reserved_bytes, std::uint64_t spare_bytes) {
@@ -56,8 +55,8 @@ TEST(PageRuleTest, SizesAreWholePagesWithinTheRoomAndTheirOverhangIsASmallShare)
 TEST(PageRuleTest, PyTorchsPagesAreItsOwn) {
   const GrowthNeed need{
       .wanted_bytes = 41 * kMiB, .room_bytes = 90 * kGiB, .spare_bytes = 80 * kGiB, .page_bytes = 20 * kMiB};
-  EXPECT_EQ(GrowthOf(need, Options()).size_bytes, 60 * kMiB);
-  EXPECT_EQ(GrowthOf(need, Options()).page_bytes, 20 * kMiB);
+  EXPECT_EQ(TorchStrategy().SizeOf(need).size_bytes, 60 * kMiB);
+  EXPECT_EQ(TorchStrategy().SizeOf(need).page_bytes, 20 * kMiB);
 }
 
 }  // namespace

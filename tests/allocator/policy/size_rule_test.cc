@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "allocator/base/rng.h"
+#include "allocator/policy/strategy.h"
 #include "gtest/gtest.h"
 
 namespace ashlar::policy {

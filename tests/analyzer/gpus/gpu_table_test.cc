@@ -64,7 +64,7 @@ std::string PageOfTheTable() {
       "each is from stands in [the sources](../internals/gpu_sources.md).\n\n"
       "| card | memory | context | capability | multiprocessors | L2 |\n|---|---|---|---|---|---|\n";
   for (const Gpu& gpu : Gpus()) {
-    const Fact context = ContextOf(gpu, ModuleLoading::kLazy);
+    const GpuFact context = ContextOf(gpu, ModuleLoading::kLazy);
     absl::StrAppend(&out, absl::StrFormat("| %s | %s | %s%s | %d.%d | %d | %s |\n", gpu.name,
                                           FormatBytes(gpu.total_bytes.value), FormatBytes(context.value),
                                           context.mark == Mark::kAssumed ? ", assumed" : "", gpu.compute_major,

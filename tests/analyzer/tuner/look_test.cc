@@ -59,7 +59,7 @@ TEST(LookTest, TheRingMayBeginAnywhere) {
   ASSERT_TRUE(look.ok()) << look.status();
   EXPECT_GT(look->steps, 2u);
   EXPECT_LT(look->steps, 60u);
-  EXPECT_EQ(look->finding, Finding::kLive) << look->reason;
+  EXPECT_EQ(look->finding, LookFinding::kLive) << look->reason;
 }
 
 // Retries that the settings cause are a loss that the replay sees: the device is as large as its refusals say.
@@ -74,7 +74,7 @@ TEST(LookTest, RetriesInASmallMemoryAreCounted) {
   const absl::StatusOr<Look> look = LookAt(*program.recorder().Bytes(), {.step_ends = ends});
   ASSERT_TRUE(look.ok()) << look.status();
   EXPECT_EQ(look->now.retries, program.allocator().stats().num_alloc_retries);
-  EXPECT_EQ(look->finding, Finding::kLive) << look->reason;
+  EXPECT_EQ(look->finding, LookFinding::kLive) << look->reason;
   EXPECT_EQ(look->live->figures.retries, 0u);
 }
 

@@ -88,12 +88,12 @@ TEST(SettingsSpaceTest, EveryOfferedConfIsKnownToItsVersionsAndNotKnownToBeBad) 
   for (const Compat compat : kAllVersions) {
     for (const bool has_limit : {false, true}) {
       const SettingsSpace space(sizes, {{compat}, has_limit});
-      const std::vector<Setting> all = space.All();
+      const std::vector<SettingPoint> all = space.All();
       EXPECT_EQ(all.size(), space.Size());
-      EXPECT_EQ(all.front(), Setting{});
+      EXPECT_EQ(all.front(), SettingPoint{});
       std::set<std::string> confs;
       bool has_expandable = false, has_threshold = false, has_large = false, has_rounding = false;
-      for (const Setting& setting : all) {
+      for (const SettingPoint& setting : all) {
         const std::string conf = ConfOf(setting);
         EXPECT_TRUE(confs.insert(conf).second) << conf;
         const absl::StatusOr<policy::Options> options = policy::ParseConf(conf, compat);
@@ -112,9 +112,10 @@ TEST(SettingsSpaceTest, EveryOfferedConfIsKnownToItsVersionsAndNotKnownToBeBad) 
       EXPECT_EQ(has_rounding, compat != Compat::kTorch113);
       EXPECT_EQ(has_large, is_late);
       EXPECT_EQ(has_threshold, has_limit);
-      for (const Setting& setting : space.CoarseGrid()) EXPECT_EQ(confs.count(ConfOf(setting)), 1u) << ConfOf(setting);
-      for (const Setting& from : {all.front(), all[all.size() / 2], all.back()}) {
-        for (const Setting& next : space.Neighbours(from, {})) {
+      for (const SettingPoint& setting : space.CoarseGrid())
+        EXPECT_EQ(confs.count(ConfOf(setting)), 1u) << ConfOf(setting);
+      for (const SettingPoint& from : {all.front(), all[all.size() / 2], all.back()}) {
+        for (const SettingPoint& next : space.Neighbours(from, {})) {
           EXPECT_EQ(confs.count(ConfOf(next)), 1u) << ConfOf(from) << " -> " << ConfOf(next);
         }
       }
@@ -124,7 +125,7 @@ TEST(SettingsSpaceTest, EveryOfferedConfIsKnownToItsVersionsAndNotKnownToBeBad) 
 
 TEST(SettingsSpaceTest, SeveralVersionsOfferWhatAllKnow) {
   const SettingsSpace space(Sizes({100 * kMiB}), {{Compat::kTorchLatest, Compat::kTorch113}, false});
-  for (const Setting& setting : space.All()) {
+  for (const SettingPoint& setting : space.All()) {
     for (const Compat compat : {Compat::kTorchLatest, Compat::kTorch113}) {
       EXPECT_TRUE(policy::ParseConf(ConfOf(setting), compat).ok()) << ConfOf(setting);
     }

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 answers::Explanation ExplainCausesMustExplain(const SeededInput& input) {
-  answers::ExplainOptions options;
+  answers::ExplainSettings options;
   options.replay.capacity_bytes = input.total_bytes;
   options.device_used_bytes = input.device_used_bytes;
   if (!input.ranks.empty()) options.other_ranks.assign(input.ranks.begin() + 1, input.ranks.end());

@@ -35,7 +35,7 @@ Parts FromSpans(const timeline::Timeline& timeline, timeline::EventIndex event) 
   for (const timeline::SegmentSpan& segment : timeline.segments()) {
     if (!segment.ExistsAfter(event)) continue;
     std::uint64_t size_bytes = 0;
-    for (const timeline::Extent& extent : segment.extents) {
+    for (const timeline::SegmentExtent& extent : segment.extents) {
       if (extent.event <= event) size_bytes = extent.size_bytes;
     }
     out.reserved += size_bytes;

@@ -25,7 +25,7 @@ using testing::IsEmpty;
 
 constexpr char kExampleFile[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle";
 
-answers::Explanation MustExplain(const answers::ExplainOptions& options) {
+answers::Explanation MustExplain(const answers::ExplainSettings& options) {
   const absl::StatusOr<trace::Snapshot> snapshot = formats::ReadTorchSnapshot(FileBytes(kExampleFile));
   EXPECT_TRUE(snapshot.ok()) << snapshot.status();
   const absl::StatusOr<answers::Explanation> explanation = answers::ExplainSnapshot(*snapshot, options);
@@ -71,7 +71,7 @@ TEST(ExplainExampleTest, TheFileIsWhatTheGeneratorWrites) {
 
 // What is told of long work: each stage as it begins, and how many of how many.
 TEST(ExplainExampleTest, EveryStageIsTold) {
-  answers::ExplainOptions options = WithCapacity(12 * kGiB);
+  answers::ExplainSettings options = WithCapacity(12 * kGiB);
   std::vector<std::string> stages;
   options.replay.progress = [&stages](const std::string& stage) { stages.push_back(stage); };
   const answers::Explanation explanation = MustExplain(options);

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 constexpr double kGi = 1024.0 * 1024 * 1024;
 constexpr double kMi = 1024.0 * 1024;
 
-nlohmann::json ExplainMessageExplained(const char* message, const answers::ExplainOptions& options = {}) {
+nlohmann::json ExplainMessageExplained(const char* message, const answers::ExplainSettings& options = {}) {
   SchemaCheck schema(ExplainSchema());
   const std::vector<formats::OomMessage> found = formats::FindOomMessages(message);
   EXPECT_EQ(found.size(), 1u);

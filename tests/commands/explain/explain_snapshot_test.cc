@@ -16,13 +16,14 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-absl::StatusOr<answers::Explanation> Explain(const trace::Snapshot& made, const answers::ExplainOptions& options = {}) {
+absl::StatusOr<answers::Explanation> Explain(const trace::Snapshot& made,
+                                             const answers::ExplainSettings& options = {}) {
   const absl::StatusOr<trace::Snapshot> read = formats::ReadTorchSnapshot(formats::WriteTorchSnapshot(made));
   EXPECT_TRUE(read.ok()) << read.status();
   return answers::ExplainSnapshot(*read, options);
 }
 
-nlohmann::json Explained(const trace::Snapshot& made, const answers::ExplainOptions& options = {}) {
+nlohmann::json Explained(const trace::Snapshot& made, const answers::ExplainSettings& options = {}) {
   const absl::StatusOr<answers::Explanation> explanation = Explain(made, options);
   EXPECT_TRUE(explanation.ok()) << explanation.status();
   SchemaCheck schema(ExplainSchema());

@@ -35,7 +35,7 @@ TEST(UnprovenTest, ExplainPastesAfterAnExactReplayOnly) {
   ASSERT_TRUE(exact.ok()) << exact.status();
   EXPECT_TRUE(exact->what_ifs.fidelity->IsExact());
   EXPECT_TRUE(exact->what_ifs.advice.paste.has_value());
-  ExplainOptions options;
+  ExplainSettings options;
   options.replay = Others();
   const auto other = ExplainSnapshot(*input.snapshot(), options);
   ASSERT_TRUE(other.ok()) << other.status();

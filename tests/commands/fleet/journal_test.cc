@@ -19,8 +19,8 @@ class JournalTest : public testing::Test {
   }
   ~JournalTest() override { std::filesystem::remove_all(folder_); }
 
-  Journal Open(std::size_t process, const std::string& settings = "s") const {
-    absl::StatusOr<Journal> out = Journal::Open(folder_, process, settings);
+  FleetJournal Open(std::size_t process, const std::string& settings = "s") const {
+    absl::StatusOr<FleetJournal> out = FleetJournal::Open(folder_, process, settings);
     EXPECT_TRUE(out.ok()) << out.status();
     return *std::move(out);
   }
@@ -96,7 +96,7 @@ TEST_F(JournalTest, ANameThatIsNoUtf8IsFoundAgain) {
 TEST_F(JournalTest, NoFolderIsNoResult) { EXPECT_THAT(Read().done, testing::IsEmpty()); }
 
 TEST_F(JournalTest, AFolderThatCannotBeMadeIsNamed) {
-  const absl::StatusOr<Journal> journal = Journal::Open("/proc/none", 0, "s");
+  const absl::StatusOr<FleetJournal> journal = FleetJournal::Open("/proc/none", 0, "s");
   ASSERT_FALSE(journal.ok());
   EXPECT_THAT(std::string(journal.status().message()), testing::HasSubstr("/proc/none/process-0.jsonl"));
 }

@@ -10,7 +10,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-std::optional<Launch> Find(const Variables& variables) {
+std::optional<FleetLaunch> Find(const Variables& variables) {
   return FindLaunch([&variables](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
@@ -18,7 +18,7 @@ std::optional<Launch> Find(const Variables& variables) {
 }
 
 TEST(Launcher, OpenMpi) {
-  const std::optional<Launch> launch = Find({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}});
+  const std::optional<FleetLaunch> launch = Find({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}});
   ASSERT_TRUE(launch.has_value());
   EXPECT_EQ(launch->launcher, "mpirun (Open MPI)");
   EXPECT_EQ(launch->rank, 2);
@@ -26,7 +26,8 @@ TEST(Launcher, OpenMpi) {
 }
 
 TEST(Launcher, AStepOfSlurm) {
-  const std::optional<Launch> launch = Find({{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "8"}, {"PMIX_RANK", "1"}});
+  const std::optional<FleetLaunch> launch =
+      Find({{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "8"}, {"PMIX_RANK", "1"}});
   ASSERT_TRUE(launch.has_value());
   EXPECT_EQ(launch->launcher, "srun");
   EXPECT_EQ(launch->size, 8);

@@ -47,7 +47,7 @@ DecoderConfig LlamaOf(std::int64_t layers, std::int64_t key_heads) {
   return out;
 }
 
-Tensor LlamaLoss(const Decoder& model, Context& context, const Setting& setting) {
+Tensor LlamaLoss(const DecoderModel& model, Context& context, const Setting& setting) {
   const Autocast scope(context, setting.autocast.has_value(), setting.autocast.value_or(DType::kFloat16));
   const Dims sizes = {setting.sequences, static_cast<std::int64_t>(kDecoderLength)};
   const Tensor ids = Empty(context, sizes, DType::kInt64, Part::kBatch);
@@ -66,8 +66,8 @@ Kept KeptByLlama(const Setting& setting, std::int64_t layers) {
   const std::unique_ptr<Runtime> runtime = DecoderRuntimeOf(setting);
   Context& context = runtime->context();
   Parameters parameters(context, {.dtype = setting.weights});
-  const Decoder model(parameters, LlamaOf(layers, setting.key_heads),
-                      {.attention = setting.attention, .transformers = *TransformersFor(setting.torch)});
+  const DecoderModel model(parameters, LlamaOf(layers, setting.key_heads),
+                           {.attention = setting.attention, .transformers = *TransformersFor(setting.torch)});
   StepEvents events;
   runtime->allocator().SetSink(&events);
   const Tensor loss = LlamaLoss(model, context, setting);
@@ -180,7 +180,7 @@ TEST(DecoderMemory, BackwardLeavesGradientsAlone) {
       const std::unique_ptr<Runtime> runtime = DecoderRuntimeOf(setting);
       Context& context = runtime->context();
       Parameters parameters(context, {.dtype = setting.weights});
-      const Decoder model(parameters, LlamaOf(2, 2), {.attention = attention, .is_checkpointed = is_checkpointed});
+      const DecoderModel model(parameters, LlamaOf(2, 2), {.attention = attention, .is_checkpointed = is_checkpointed});
       Tensor loss = LlamaLoss(model, context, setting);
       Backward(loss);
       loss.reset();

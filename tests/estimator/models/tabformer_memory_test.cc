@@ -68,7 +68,7 @@ TEST(TabFormerMemory, FailsAtThePostedRequest) {
   TabformerRuntime runtime(kT4);
   const absl::Status status = runtime.Train(LargeConfig(), 8, "adamw-hf");
   ASSERT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  const FailedRequest& failure = *runtime.context.memory().failure();
+  const RefusedRequest& failure = *runtime.context.memory().failure();
   EXPECT_EQ(failure.bytes, 2'888'081'664u);
   EXPECT_EQ(failure.place.phase, "optimizer step");
   EXPECT_EQ(failure.place.owner, "tb_model.bert.embeddings.word_embeddings.weight");

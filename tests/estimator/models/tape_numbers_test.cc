@@ -129,13 +129,13 @@ LossOf Neo(Parameters& parameters) {
   return NextToken(std::make_shared<GptNeo>(parameters, config, GptNeo::Options{}), parameters.context());
 }
 
-LossOf DecoderOf(Parameters& parameters, DecoderFamily family, const Decoder::Options& options) {
+LossOf DecoderOf(Parameters& parameters, DecoderFamily family, const DecoderModel::Options& options) {
   DecoderConfig config{family, 13, 8, 12, 2, 4, 2, 4};  // four heads of 4 share the keys of two
   if (family == DecoderFamily::kMistral) config.sliding_window = 3;
   config.has_input_bias = family == DecoderFamily::kQwen2;
   config.tie_word_embeddings = family == DecoderFamily::kGemma;
   config.initializer_range = 0.3;
-  return NextToken(std::make_shared<Decoder>(parameters, config, options), parameters.context());
+  return NextToken(std::make_shared<DecoderModel>(parameters, config, options), parameters.context());
 }
 LossOf EagerLlama(Parameters& parameters) {
   return DecoderOf(parameters, DecoderFamily::kLlama, {.attention = Attention::kEager});
@@ -154,8 +154,8 @@ LossOf FusedGemma(Parameters& parameters) {
 LossOf LlamaOfClasses(Parameters& parameters) {
   DecoderConfig config{DecoderFamily::kLlama, 13, 8, 12, 2, 2, 2, 4};
   config.initializer_range = 0.3;
-  const Decoder::Options options{.head = DecoderHead::kClassifier, .labels = 3, .attention = Attention::kSdpa};
-  const auto model = std::make_shared<Decoder>(parameters, config, options);
+  const DecoderModel::Options options{.head = DecoderHead::kClassifier, .labels = 3, .attention = Attention::kSdpa};
+  const auto model = std::make_shared<DecoderModel>(parameters, config, options);
   Context& context = parameters.context();
   return [model, &context] {
     const Tensor ids = Ids(context, {2, 6}, 13, 3), labels = Ids(context, {2}, 3, 4);

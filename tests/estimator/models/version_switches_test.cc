@@ -211,7 +211,7 @@ std::uint64_t KeptByADecoderLayer(const Transformers& versions, DecoderFamily fa
     config.num_hidden_layers = layers;
     config.num_attention_heads = config.num_key_value_heads = 4;
     config.head_dim = 8;
-    const Decoder model(parameters, config, {.attention = Attention::kSdpa, .transformers = versions});
+    const DecoderModel model(parameters, config, {.attention = Attention::kSdpa, .transformers = versions});
     const Tensor ids = Empty(lab.context(), {kSequences, kLength}, DType::kInt64, Part::kBatch);
     return lab.KeptBy([&] { return model.Loss(ids, ids); });
   };

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::string_literals;  // NUL bytes in literals
 
-std::string PickleErrorOf(const std::string& bytes, const Limits& limits = {}) {
+std::string PickleErrorOf(const std::string& bytes, const PickleLimits& limits = {}) {
   const auto document = Read(bytes, limits);
   return document.ok() ? "no error" : std::string(document.status().message());
 }
@@ -235,7 +235,7 @@ TEST(PickleTest, AMemoBombCostsNoMoreThanItsBytes) {
 }
 
 TEST(PickleTest, PutsCostRoomOnceASlot) {
-  const Limits few{.max_values = 10};
+  const PickleLimits few{.max_values = 10};
   std::string same, others;
   for (int i = 0; i < 1000; ++i) {
     same += "q\x00"s;
@@ -265,8 +265,8 @@ TEST(PickleTest, ACycleIsHarmless) {
 
 TEST(PickleTest, TheLimitHolds) {
   const std::string bytes = emit::File(emit::List({emit::Int(1), emit::Int(2), emit::Int(3)}));
-  EXPECT_EQ(PickleErrorOf(bytes, Limits{4}), "no error");
-  EXPECT_EQ(PickleErrorOf(bytes, Limits{3}),
+  EXPECT_EQ(PickleErrorOf(bytes, PickleLimits{4}), "no error");
+  EXPECT_EQ(PickleErrorOf(bytes, PickleLimits{3}),
             absl::StrCat("pickle: more values than the limit at byte ", bytes.size() - 2));
 }
 

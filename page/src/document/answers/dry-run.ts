@@ -1,0 +1,141 @@
+// Made from docs/schemas/dry-run.schema.json by python/make_results.py.
+import type { Explanation } from './explain';
+
+export type DryRun = {
+  program: string[];
+  exit_code: number;
+  fits: boolean | null;
+  ended_early: Ended | null;
+  peak_bytes: number;
+  machine: Machine;
+  processes: Process[];
+  cards: Cards | null;
+  made_up: MadeUp;
+  assumptions: Assumption[];
+  not_supported: Call[];
+  explained_pid: number | null;
+  explanation: Explanation | null;
+  notes: string[];
+};
+
+export type Ended = {
+  by: 'exit_code' | 'signal' | 'exception' | 'process';
+  what: string;
+};
+
+export type Machine = {
+  card: string | null;
+  devices: number;
+  has_limit: boolean;
+  total: Value;
+  context: Value;
+};
+
+export type Value = {
+  bytes: number;
+  mark: 'measured' | 'published' | 'assumed' | 'given';
+  source: string;
+};
+
+export type Process = {
+  pid: number;
+  rank: number | null;
+  out_of_memory: number;
+  died: boolean;
+  books: Books | null;
+  torch: Torch | null;
+};
+
+export type Books = {
+  devices: Device[];
+  pinned_peak_bytes: number;
+  launches: number;
+  found_done: number;
+};
+
+export type Device = {
+  ordinal: number;
+  total_bytes: number;
+  context_bytes: number;
+  peak_bytes: number;
+  used_at_end_bytes: number;
+  out_of_memory: number;
+};
+
+export type Torch = {
+  version: string;
+  exception: string | null;
+  not_kept: string | null;
+  devices: TorchDevice[];
+};
+
+export type TorchDevice = {
+  index: number;
+  peak_allocated_bytes: number;
+  peak_reserved_bytes: number;
+  ooms: number;
+  retries: number;
+};
+
+export type Cards = {
+  is_replayed: boolean;
+  outside_bytes: number;
+  peak_allocated_bytes: number;
+  replays: number;
+  runs: CardRun[];
+  why_no_runs: string | null;
+  kept_away: string[];
+  rows: Card[];
+};
+
+export type CardRun = {
+  card: string;
+  capability: string;
+  why_not: string | null;
+};
+
+export type Card = {
+  card: string;
+  capability: string;
+  ran_as: string;
+  has_verdict: boolean;
+  has_kernels: boolean | null;
+  total_bytes: number;
+  allocator_bytes: number;
+  peak_allocated_bytes: number;
+  default: Outcome;
+  expandable: Outcome | null;
+  best_found: Outcome | null;
+};
+
+export type Outcome = {
+  conf: string;
+  fits: boolean | null;
+  headroom_bytes: number | null;
+  retries: number;
+  failed_step: number | null;
+  failed_at: string | null;
+};
+
+export type MadeUp = {
+  total: number;
+  lines: MadeUpLine[];
+};
+
+export type MadeUpLine = {
+  line: string;
+  count: number;
+  bytes: number;
+};
+
+export type Assumption = {
+  what: string;
+  bytes: number | null;
+  mark: 'measured' | 'published' | 'assumed' | 'given';
+  source: string;
+};
+
+export type Call = {
+  name: string;
+  count: number;
+};
