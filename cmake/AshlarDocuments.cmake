@@ -24,7 +24,7 @@ function(ashlar_documents out)
       string(APPEND rows "      {\"${name}\", {${symbol}, static_cast<std::size_t>(${symbol}_end - ${symbol})}},\n")
       math(EXPR number "${number} + 1")
     endforeach()
-    string(APPEND tables "absl::Span<const Document> ${kind}() {\n  static const Document kAll[] = {\n${rows}  };\n"
+    string(APPEND tables "absl::Span<const KeptDocument> ${kind}() {\n  static const KeptDocument kAll[] = {\n${rows}  };\n"
                          "  return kAll;\n}\n")
   endforeach()
   set(source ${PROJECT_BINARY_DIR}/generated/documents_data.cc)

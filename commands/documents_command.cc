@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kNameColumns = 20;
 
-int PrintDocument(absl::Span<const Document> documents, const char* kind, const std::string& name) {
-  const Document* document = FindDocument(documents, name);
+int PrintDocument(absl::Span<const KeptDocument> documents, const char* kind, const std::string& name) {
+  const KeptDocument* document = FindDocument(documents, name);
   if (document != nullptr) return Print(std::string(document->text)) ? kOk : kUnreadable;
   const std::string question = DidYouMean(name, NamesOf(documents));
   return Fail(kUsage, absl::InvalidArgumentError(absl::StrCat("no ", kind, " is called '", name, "'",
@@ -27,7 +27,7 @@ int PrintDocument(absl::Span<const Document> documents, const char* kind, const 
 int RunGuide(const std::string& topic) {
   if (!topic.empty()) return PrintDocument(Guide(), "guide", topic);
   std::string out;
-  for (const Document& page : Guide()) {
+  for (const KeptDocument& page : Guide()) {
     absl::StrAppend(&out, absl::StrFormat("%-*s", kNameColumns, page.name));
     report::AppendWrapped(FirstSentence(page), kNameColumns, out);
   }
@@ -37,7 +37,7 @@ int RunGuide(const std::string& topic) {
 int RunSchema(const std::string& name) {
   if (!name.empty()) return PrintDocument(Schemas(), "schema", name);
   std::string out;
-  for (const Document& schema : Schemas()) absl::StrAppend(&out, schema.name, "\n");
+  for (const KeptDocument& schema : Schemas()) absl::StrAppend(&out, schema.name, "\n");
   return Print(out) ? kOk : kUnreadable;
 }
 

@@ -4,13 +4,13 @@
 #include <cstddef>
 namespace ashlar::cli {
 
-const Document* FindDocument(absl::Span<const Document> documents, absl::string_view name) {
+const KeptDocument* FindDocument(absl::Span<const KeptDocument> documents, absl::string_view name) {
   const auto* const found =
-      std::find_if(documents.begin(), documents.end(), [&](const Document& one) { return one.name == name; });
+      std::find_if(documents.begin(), documents.end(), [&](const KeptDocument& one) { return one.name == name; });
   return found == documents.end() ? nullptr : found;
 }
 
-std::string FirstSentence(const Document& page) {
+std::string FirstSentence(const KeptDocument& page) {
   const std::size_t heading = page.text.find("\n\n");
   absl::string_view text = heading == absl::string_view::npos ? page.text : page.text.substr(heading + 2);
   text = text.substr(0, text.find("\n\n"));
@@ -26,9 +26,9 @@ std::string FirstSentence(const Document& page) {
   return out;
 }
 
-std::vector<std::string> NamesOf(absl::Span<const Document> documents) {
+std::vector<std::string> NamesOf(absl::Span<const KeptDocument> documents) {
   std::vector<std::string> out;
-  for (const Document& one : documents) out.emplace_back(one.name);
+  for (const KeptDocument& one : documents) out.emplace_back(one.name);
   return out;
 }
 
