@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/state/timeline_blocks.h"
-#include "commands/shared/json_values.h"
+#include "commands/shared/fields.h"
 #include "commands/shared/layout.h"
 
 namespace ashlar::answers {
@@ -185,33 +185,98 @@ std::string ToText(const answers::BoundAnswer& report) {
   return out;
 }
 
+namespace {
+
+// A row as it stands against the bound.
+struct BoundedRow {
+  const answers::BoundAnswer& answer;
+  const whatif::WhatIfRow& row;
+};
+
+std::vector<BoundedRow> BoundedRows(const answers::BoundAnswer& answer) {
+  std::vector<BoundedRow> out;
+  for (const whatif::WhatIfRow& row : answer.what_if) out.push_back({answer, row});
+  return out;
+}
+
+}  // namespace
+
+template <>
+const Fields<BoundedRow>& FieldsOf<BoundedRow>() {
+  static const auto* fields = new Fields<BoundedRow>(
+      Fields<BoundedRow>("what_if")
+          .Add(
+              "conf", [](const auto& of) { return of.row.conf; },
+              "As for PYTORCH_CUDA_ALLOC_CONF; empty is the default.")
+          .Add(
+              "is_recorded_setting", [](const auto& of) { return of.row.is_baseline; },
+              "The row that the others are compared with.")
+          .Add(
+              "peak_reserved_bytes", [](const auto& of) { return of.row.peak_reserved_bytes; },
+              "From an empty allocator, in memory that does not run out.")
+          .Add(
+              "above_bound", [](const auto& of) { return Above(of.row.peak_reserved_bytes, of.answer.lower_bound); },
+              "(peak - lower bound) / lower bound.")
+          .Add(
+              "gap_closed", [](const auto& of) { return answers::GapClosed(of.answer, of.row); },
+              "Share of what the recorded setting reserves above the bound that this one saves; negative: it reserves "
+              "more."));
+  return *fields;
+}
+
+template <>
+const Fields<answers::BoundAnswer>& FieldsOf<answers::BoundAnswer>() {
+  using Answer = answers::BoundAnswer;
+  static const auto* fields = new Fields<Answer>(
+      Fields<Answer>("bound")
+          .Add(
+              "input", [](const auto& of) { return of.input; }, "The name as given.")
+          .Add(
+              "source", [](const auto& of) { return of.source; }, "What was read.")
+          .AddWord(
+              "unit", [](const auto& of) { return of.is_bytes ? "bytes" : "units"; }, {"bytes", "units"},
+              "Of the sizes: units in a packing problem, which has none.")
+          .Add(
+              "buffers", [](const auto& of) { return of.buffers; }, "How many were packed.")
+          .Add(
+              "lower_bound", [](const auto& of) { return of.lower_bound; },
+              "The greatest sum of what was needed at one time; no allocator can be below.")
+          .Add(
+              "packing", [](const auto& of) { return of.packing_height; },
+              "Height of the packing found, whose offsets were checked.")
+          .Add(
+              "packing_is_optimal", [](const auto& of) { return of.IsOptimal(); },
+              "Whether it equals the lower bound; false means that it is not known.")
+          .Add(
+              "packing_above_bound", [](const auto& of) { return Above(of.packing_height, of.lower_bound); },
+              "(packing - lower bound) / lower bound; null where nothing was alive.")
+          .Add(
+              "search_steps", [](const auto& of) { return of.search_steps; }, "Steps that the search took.")
+          .Add(
+              "given_packing", [](const auto& of) { return of.given_height; },
+              "Height of the offsets in the input, which were checked; null without.")
+          .Add(
+              "reserved", [](const auto& of) { return of.reserved_bytes; },
+              "Peak of reserved memory; null for a packing problem.")
+          .Add(
+              "reserved_above_bound",
+              [](const auto& of) {
+                return of.reserved_bytes.has_value() ? Above(*of.reserved_bytes, of.lower_bound) : std::nullopt;
+              },
+              "(reserved - lower bound) / lower bound; null where either is not known.")
+          .Add("what_if", &BoundedRows, "The same requests under each setting, the recorded one first.")
+          .Add("notes", [](const auto& of) { return of.notes; }, "What was guessed or is not known."));
+  return *fields;
+}
+
 std::string ToJson(const answers::BoundAnswer& report) {
-  Json out = {{"input", report.input},
-              {"source", report.source},
-              {"unit", report.is_bytes ? "bytes" : "units"},
-              {"buffers", report.buffers},
-              {"lower_bound", report.lower_bound},
-              {"packing", report.packing_height},
-              {"packing_is_optimal", report.IsOptimal()},
-              {"packing_above_bound", OrNull(Above(report.packing_height, report.lower_bound))},
-              {"search_steps", report.search_steps},
-              {"given_packing", OrNull(report.given_height)},
-              {"reserved", OrNull(report.reserved_bytes)},
-              {"reserved_above_bound", Json(nullptr)}};
-  if (report.reserved_bytes) out["reserved_above_bound"] = OrNull(Above(*report.reserved_bytes, report.lower_bound));
-  out["what_if"] = Json::Array();
-  for (const whatif::WhatIfRow& row : report.what_if) {
-    out["what_if"].Append({{"conf", row.conf},
-                           {"is_recorded_setting", row.is_baseline},
-                           {"peak_reserved_bytes", row.peak_reserved_bytes},
-                           {"above_bound", OrNull(Above(row.peak_reserved_bytes, report.lower_bound))},
-                           {"gap_closed", OrNull(answers::GapClosed(report, row))}});
-  }
-  out["notes"] = Json::Array();
-  for (const trace::Note& note : report.notes) {
-    out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});
-  }
-  return out.ToText();
+  return FieldsOf<answers::BoundAnswer>().ToJson(report).ToText();
+}
+
+std::string BoundSchema() {
+  return SchemaTextOf<answers::BoundAnswer>(
+      "ashlar bound --json",
+      "How little memory the lifetimes of a trace need. Null means that the input does not tell.");
 }
 
 }  // namespace ashlar::report

@@ -52,7 +52,8 @@ namespace ashlar::report {
 //   std::cout << ToText(*BoundOfTrace("train.pickle", run, max_steps));
 
 std::string ToText(const answers::BoundAnswer& report);
-std::string ToJson(const answers::BoundAnswer& report);  // docs/schemas/bound.schema.json
+std::string ToJson(const answers::BoundAnswer& report);
+std::string BoundSchema();  // docs/schemas/bound.schema.json
 
 }  // namespace ashlar::report
 

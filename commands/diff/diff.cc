@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/steps/steps.h"
+#include "commands/shared/fields.h"
 #include "commands/shared/json_values.h"
 #include "commands/shared/layout.h"
 
@@ -263,10 +264,7 @@ std::string ToJson(const answers::DiffAnswer& report) {
               {"by_phase", report.has_phases ? RowsJson(report.diff.by_phase, false) : Json(nullptr)},
               {"by_size", RowsJson(report.diff.by_size, false)},
               {"by_segment", RowsJson(report.diff.by_segment, true)}};
-  out["notes"] = Json::Array();
-  for (const trace::Note& note : report.notes) {
-    out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});
-  }
+  out["notes"] = JsonOf(report.notes);
   return out.ToText();
 }
 

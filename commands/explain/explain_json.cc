@@ -8,6 +8,7 @@
 #include "commands/explain/held_report.h"
 #include "commands/explain/suggestions.h"
 #include "commands/shared/json_values.h"
+#include "commands/shared/what_if_fields.h"
 
 namespace ashlar::report {
 namespace {
@@ -42,16 +43,9 @@ Json FidelityJson(const std::optional<replay::Fidelity>& fidelity) {
 }
 
 Json WhatIfJson(const whatif::WhatIfRow& row) {
-  return {{"conf", row.conf},
-          {"is_recorded_setting", row.is_baseline},
-          {"peak_reserved_bytes", row.peak_reserved_bytes},
-          {"peak_allocated_bytes", row.peak_allocated_bytes},
-          {"ooms", row.ooms},
-          {"driver_calls", row.driver_calls},
-          {"estimated_driver_ns", row.cost_ns},
-          {"feasible", OrNull(row.feasible)},
-          {"gets_past", OrNull(row.gets_past)},
-          {"projected", ProjectedJson(row.projected)}};
+  static const auto* fields =
+      new Fields<whatif::WhatIfRow>(FieldsOf<whatif::WhatIfRow>().AllBut("what_if", {"retries"}));
+  return fields->ToJson(row);
 }
 
 Json RangeJson(const analyses::EventRange& range) { return {{"begin_event", range.begin}, {"end_event", range.end}}; }
@@ -66,10 +60,9 @@ Json LeakJson(const answers::LeakLine& leak) {
 }
 
 Json FixRowJson(const whatif::WhatIfRow& row) {
-  return {{"peak_reserved_bytes", row.peak_reserved_bytes},
-          {"ooms", row.ooms},
-          {"retries", row.retries},
-          {"driver_calls", row.driver_calls}};
+  static const auto* fields = new Fields<whatif::WhatIfRow>(
+      FieldsOf<whatif::WhatIfRow>().Only("fix_row", {"peak_reserved_bytes", "ooms", "retries", "driver_calls"}));
+  return fields->ToJson(row);
 }
 
 Json FixJson(const std::optional<whatif::FixTest>& fix) {
@@ -276,9 +269,7 @@ Json ExplanationJson(const answers::Explanation& e) {
             {"lines", action.lines},
             {"gain", TextOrNull(action.gain)}};
   });
-  out["notes"] = List(e.notes, [](const trace::Note& note) -> Json {
-    return {{"name", note.name}, {"message", note.message}, {"count", note.count}};
-  });
+  out["notes"] = JsonOf(e.notes);
   return out;
 }
 
@@ -311,21 +302,6 @@ std::string ProjectedText(const whatif::WhatIfRow& row) {
   const std::string steps = absl::StrCat("gets past; fails ", CountOf(next.failed_steps_later, "step"), " on: ");
   if (next.growth_bytes_per_step == 0) return absl::StrCat(steps, "needs ", FormatBytes(next.needed_bytes));
   return absl::StrCat(steps, "+", FormatBytes(next.growth_bytes_per_step), " a step");
-}
-
-Json ProjectedJson(const std::optional<whatif::ProjectedPart>& projected) {
-  if (!projected.has_value()) return nullptr;
-  return {{"requests", projected->requests},
-          {"steps", projected->steps},
-          {"peak_reserved_bytes", projected->peak_reserved_bytes},
-          {"retries", projected->retries},
-          {"ooms", projected->ooms},
-          {"failed_after", projected->failed_after},
-          {"failed_steps_later", projected->failed_steps_later},
-          {"needed_bytes", projected->needed_bytes},
-          {"available_bytes", projected->available_bytes},
-          {"growth_bytes_per_step", projected->growth_bytes_per_step},
-          {"is_extrapolated", projected->is_extrapolated}};
 }
 
 }  // namespace ashlar::report

@@ -65,13 +65,12 @@ void AppendProgram(const answers::ProgramView& view, std::string& out);
 
 absl::string_view StepSourceName(analyses::StepSource source);  // "none", "annotations", "period"
 
-// What a row of a what-if says of the requests that would have come after the one that failed: as text and as JSON.
+// What a row of a what-if says of the requests that would have come after the one that failed.
 //
 //   ProjectedText(row)   // "gets past; fails 1 request on: needs 20.90 GiB"
 
 // Empty where the row does not get past the failed request, or none failed.
 std::string ProjectedText(const whatif::WhatIfRow& row);
-Json ProjectedJson(const std::optional<whatif::ProjectedPart>& projected);
 
 }  // namespace ashlar::report
 

@@ -164,6 +164,7 @@ namespace ashlar::report {
 
 std::string ToText(const answers::FleetAnswer& answer);
 std::string ToJson(const answers::FleetAnswer& answer);
+std::string FleetSchema();  // docs/schemas/fleet.schema.json
 
 }  // namespace ashlar::report
 

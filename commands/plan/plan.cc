@@ -11,7 +11,7 @@
 #include "analyzer/analyses/plan/make_plan.h"
 #include "analyzer/analyses/steps/steps.h"
 #include "analyzer/whatif/plan_choice.h"
-#include "commands/shared/json_values.h"
+#include "commands/shared/fields.h"
 #include "commands/shared/layout.h"
 
 namespace ashlar::answers {
@@ -152,14 +152,6 @@ void AppendNeed(const answers::PlanAnswer& answer, const char* name, const whati
                          answer.Utilisation(need) * 100);
 }
 
-Json NeedJson(const answers::PlanAnswer& answer, const whatif::MemoryNeed& need) {
-  Json out = {{"peak_reserved_bytes", need.peak_reserved_bytes},
-              {"smallest_device_bytes", OrNull(need.smallest_device_bytes)},
-              {"utilisation", nullptr}};
-  if (need.smallest_device_bytes.has_value()) out["utilisation"] = answer.Utilisation(need);
-  return out;
-}
-
 }  // namespace
 
 std::string ToText(const answers::PlanAnswer& answer) {
@@ -186,39 +178,127 @@ std::string ToText(const answers::PlanAnswer& answer) {
   return out;
 }
 
+namespace {
+
+// A need as the answer shows it.
+struct ShownNeed {
+  const answers::PlanAnswer& answer;
+  const whatif::MemoryNeed& need;
+};
+
+}  // namespace
+
+template <>
+const Fields<ShownNeed>& FieldsOf<ShownNeed>() {
+  static const auto* fields = new Fields<ShownNeed>(
+      Fields<ShownNeed>("need")
+          .Add(
+              "peak_reserved_bytes", [](const auto& of) { return of.need.peak_reserved_bytes; },
+              "In memory that does not run out.")
+          .Add(
+              "smallest_device_bytes", [](const auto& of) { return of.need.smallest_device_bytes; },
+              "That serves every request.")
+          .Add(
+              "utilisation",
+              [](const auto& of) {
+                const bool is_known = of.need.smallest_device_bytes.has_value();
+                return is_known ? std::optional(of.answer.Utilisation(of.need)) : std::nullopt;
+              },
+              "peak_allocated_bytes / smallest_device_bytes."));
+  return *fields;
+}
+
+template <>
+const Fields<whatif::HeldOutSteps>& FieldsOf<whatif::HeldOutSteps>() {
+  static const auto* fields = new Fields<whatif::HeldOutSteps>(
+      Fields<whatif::HeldOutSteps>("held_out")
+          .Add(
+              "runs", [](const auto& of) { return of.runs; }, "Of steps that a plan was not made of.")
+          .Add(
+              "mean", [](const auto& of) { return of.mean; },
+              "Their smallest device with the plan, as a part of the one without.")
+          .Add("worst", [](const auto& of) { return of.worst; }));
+  return *fields;
+}
+
+template <>
+const Fields<analyses::PlannedLane>& FieldsOf<analyses::PlannedLane>() {
+  static const auto* fields = new Fields<analyses::PlannedLane>(
+      Fields<analyses::PlannedLane>("lane")
+          .Add(
+              "stream", [](const auto& of) { return Handle(of.stream); }, "Its handle in the trace.")
+          .Add(
+              "is_private_pool", [](const auto& of) { return !of.pool.IsDefault(); },
+              "Of a captured graph, or a MemPool.")
+          .AddWord(
+              "size_class", [](const auto& of) { return of.is_small ? "small" : "large"; }, {"small", "large"},
+              "Blocks of at most 1 MiB, or of more.")
+          .Add(
+              "segment_bytes", [](const auto& of) { return of.segment_bytes; },
+              "Of the one segment that its blocks lie in.")
+          .Add(
+              "lower_bound", [](const auto& of) { return of.lower_bound; }, "The most that lies in it at one time.")
+          .Add(
+              "requests", [](const auto& of) { return of.requests; }, "That it makes.")
+          .Add(
+              "planned", [](const auto& of) { return of.planned; }, "Of those, the ones that the plan places.")
+          .Add(
+              "before_first_step", [](const auto& of) { return of.prologue; }, "Of those, before the first step.")
+          .Add(
+              "step_kinds", [](const auto& of) { return of.step_kinds; },
+              "Steps that differ; 0: the run is planned as a whole, once."));
+  return *fields;
+}
+
+template <>
+const Fields<answers::PlanAnswer>& FieldsOf<answers::PlanAnswer>() {
+  using Answer = answers::PlanAnswer;
+  static const auto* fields = new Fields<Answer>(
+      Fields<Answer>("plan")
+          .Add(
+              "input", [](const auto& of) { return of.input; }, "The name as given.")
+          .Add(
+              "source", [](const auto& of) { return of.source; }, "What was read.")
+          .Add(
+              "output", [](const auto& of) { return of.output; }, "The plan's file.")
+          .Add(
+              "steps", [](const auto& of) { return of.steps; }, "Steps found in the run.")
+          .Add(
+              "peak_allocated_bytes", [](const auto& of) { return of.peak_allocated_bytes; },
+              "The most that was in use at one time.")
+          .Add(
+              "page_floor_bytes", [](const auto& of) { return of.page_floor_bytes; },
+              "The most that its streams and pools hold at one time in whole pages of 2 MiB, small blocks apart from "
+              "large ones.")
+          .Add(
+              "without_plan", [](const auto& of) { return ShownNeed{of, of.without}; },
+              "Under the settings of the trace.")
+          .Add(
+              "with_plan", [](const auto& of) { return ShownNeed{of, of.with}; }, "Under the plan beside them.")
+          .Add(
+              "held_out", [](const auto& of) { return of.held_out; },
+              "Null: the run has too few steps, or --repeats was given.")
+          .Add(
+              "lasting_only", [](const auto& of) { return of.lasting_only; },
+              "Only what outlives its step has a place in the plan.")
+          .Add(
+              "search_steps", [](const auto& of) { return of.made.search_steps; },
+              "Steps that the search for a packing took.")
+          .Add(
+              "lanes", [](const auto& of) { return of.made.lanes; },
+              "By the first request of each. Small blocks are there where planning them makes the device smaller.")
+          .Add("notes", [](const auto& of) { return of.notes; }, "What was not found or not looked for."));
+  return *fields;
+}
+
 std::string ToJson(const answers::PlanAnswer& answer) {
-  Json out = {{"input", answer.input},
-              {"source", answer.source},
-              {"output", answer.output},
-              {"steps", answer.steps},
-              {"peak_allocated_bytes", answer.peak_allocated_bytes},
-              {"page_floor_bytes", answer.page_floor_bytes}};
-  out["without_plan"] = NeedJson(answer, answer.without);
-  out["with_plan"] = NeedJson(answer, answer.with);
-  out["held_out"] = nullptr;
-  if (answer.held_out.has_value()) {
-    out["held_out"] = {
-        {"runs", answer.held_out->runs}, {"mean", answer.held_out->mean}, {"worst", answer.held_out->worst}};
-  }
-  out["lasting_only"] = answer.lasting_only;
-  out["search_steps"] = answer.made.search_steps;
-  out["lanes"] = Json::Array();
-  for (const analyses::PlannedLane& lane : answer.made.lanes) {
-    out["lanes"].Append({{"stream", Handle(lane.stream)},
-                         {"is_private_pool", !lane.pool.IsDefault()},
-                         {"size_class", lane.is_small ? "small" : "large"},
-                         {"segment_bytes", lane.segment_bytes},
-                         {"lower_bound", lane.lower_bound},
-                         {"requests", lane.requests},
-                         {"planned", lane.planned},
-                         {"before_first_step", lane.prologue},
-                         {"step_kinds", lane.step_kinds}});
-  }
-  out["notes"] = Json::Array();
-  for (const trace::Note& note : answer.notes) {
-    out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});
-  }
-  return out.ToText();
+  return FieldsOf<answers::PlanAnswer>().ToJson(answer).ToText();
+}
+
+std::string PlanSchema() {
+  return SchemaTextOf<answers::PlanAnswer>("ashlar plan --json",
+                                           "Where the blocks of a run go, and how small a device then serves it. Null "
+                                           "means that it was not looked for.");
 }
 
 }  // namespace ashlar::report

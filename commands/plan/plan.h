@@ -44,10 +44,11 @@ absl::StatusOr<PlanAnswer> PlanOfTrace(std::string input, const TracedRun& run, 
 
 namespace ashlar::report {
 
-// The answer of `ashlar plan` as text, and as JSON (docs/schemas/plan.schema.json).
+// The answer of `ashlar plan` as text, and as JSON by PlanSchema, which is docs/schemas/plan.schema.json.
 
 std::string ToText(const answers::PlanAnswer& answer);
 std::string ToJson(const answers::PlanAnswer& answer);
+std::string PlanSchema();
 
 }  // namespace ashlar::report
 

@@ -10,6 +10,7 @@
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
 #include "commands/explain/explain.h"
+#include "commands/shared/fields.h"
 #include "commands/shared/json_values.h"
 #include "commands/shared/traced_run.h"
 
@@ -216,10 +217,7 @@ std::string ToJson(const answers::ReplayAnswer& r) {
                        {"tails_inferred", r.fidelity->tails_inferred}};
   }
   out["recorded_peak_reserved"] = OrNull(r.recorded_peak_reserved_bytes);
-  out["notes"] = Json::Array();
-  for (const trace::Note& note : r.notes) {
-    out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});
-  }
+  out["notes"] = JsonOf(r.notes);
   return out.ToText();
 }
 

@@ -102,6 +102,12 @@ Json& Json::operator[](absl::string_view key) {
   return found != members.end() ? found->second : members.emplace_back(std::string(key), Json()).second;
 }
 
+bool Json::Has(absl::string_view key) const {
+  const auto* members = std::get_if<Members>(&value_);
+  return members != nullptr &&
+         std::any_of(members->begin(), members->end(), [&](const auto& member) { return member.first == key; });
+}
+
 void Json::Append(Json item) {
   if (std::holds_alternative<std::nullptr_t>(value_)) value_ = Items();
   std::get<Items>(value_).push_back(std::move(item));

@@ -52,6 +52,8 @@ class Json {
 
   // The value of a key of an object, null at first; null becomes an object.
   Json& operator[](absl::string_view key);
+  // Whether it is an object with the key.
+  bool Has(absl::string_view key) const;
   // To the end of an array; null becomes one.
   void Append(Json item);
   // Every member of `other`, an object.

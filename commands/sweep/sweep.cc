@@ -12,9 +12,10 @@
 #include "analyzer/whatif/what_if_input.h"
 #include "commands/explain/explain.h"
 #include "commands/explain/explain_report.h"
-#include "commands/shared/json_values.h"
+#include "commands/shared/fields.h"
 #include "commands/shared/layout.h"
 #include "commands/shared/traced_run.h"
+#include "commands/shared/what_if_fields.h"
 
 namespace ashlar::answers {
 namespace {
@@ -347,87 +348,216 @@ std::string ToText(const answers::SweepAnswer& report) {
 
 namespace {
 
-Json RiskJson(const whatif::Risk& risk) {
-  return {{"name", risk.name},
-          {"level", std::string(whatif::RiskLevelName(risk.level))},
-          {"sentence", risk.sentence},
-          {"source", risk.source}};
-}
+// Parts of the answer that say something of the whole as well.
+struct ShownInput {
+  const answers::SweepAnswer& answer;
+  const whatif::WhatIfInput& input;
+  std::size_t trace = 0;
+};
+struct ShownSetting {
+  const answers::SweepAnswer& answer;
+  const SweepRow& row;
+};
+struct TraceFigures {
+  const whatif::WhatIfRow& row;
+};
 
-Json TraceRowJson(const whatif::WhatIfRow& row) {
-  return {{"peak_reserved_bytes", row.peak_reserved_bytes},
-          {"peak_allocated_bytes", row.peak_allocated_bytes},
-          {"ooms", row.ooms},
-          {"retries", row.retries},
-          {"driver_calls", row.driver_calls},
-          {"estimated_driver_ns", row.cost_ns},
-          {"feasible", OrNull(row.feasible)},
-          {"gets_past", OrNull(row.gets_past)},
-          {"projected", ProjectedJson(row.projected)}};
-}
-
-Json RowJson(const answers::SweepAnswer& report, const whatif::SweepRow& row) {
-  const bool has_no_conf = row.is_baseline && report.result.recorded_confs_differ;
-  Json out = {{"conf", has_no_conf ? Json(nullptr) : Json(row.conf)},
-              {"is_recorded_setting", row.is_baseline},
-              {"is_default", row.is_default},
-              {"is_pareto_best", row.is_pareto_best},
-              {"is_recommended", row.is_recommended},
-              {"failing_traces", row.score.failing_traces},
-              {"ooms", row.score.ooms},
-              {"worst_regret", row.score.regret},
-              {"driver_calls", row.score.driver_calls},
-              {"estimated_driver_ns", row.score.cost_ns},
-              {"retries", row.retries},
-              {"risk", std::string(whatif::RiskLevelName(row.score.risk))}};
-  out["risks"] = Json::Array();
-  for (const whatif::Risk& risk : row.risks) out["risks"].Append(RiskJson(risk));
-  out["traces"] = Json::Array();
-  for (const whatif::WhatIfRow& trace : row.traces) out["traces"].Append(TraceRowJson(trace));
+std::vector<TraceFigures> FiguresOfTraces(const ShownSetting& of) {
+  std::vector<TraceFigures> out;
+  for (const whatif::WhatIfRow& row : of.row.traces) out.push_back({row});
   return out;
 }
 
-Json InputJson(const answers::SweepAnswer& report, std::size_t trace) {
-  const whatif::WhatIfInput& input = report.inputs[trace];
-  Json out = {{"name", input.name},
-              {"source", input.source},
-              {"requests", input.requests.requests.size()},
-              {"recorded_conf", report.result.rows[report.result.baseline].traces[trace].conf},
-              {"compat", std::string(policy::CompatName(input.settings.baseline.compat))},
-              {"capacity_bytes", OrNull(input.settings.capacity_bytes)},
-              {"recorded_peak_reserved_bytes", OrNull(input.recorded_peak_reserved_bytes)}};
-  out["fidelity"] = nullptr;
-  if (input.fidelity.has_value()) {
-    out["fidelity"] = {{"matched", input.fidelity->matched},
-                       {"total", input.fidelity->total},
-                       {"is_exact", input.fidelity->IsExact()}};
-  }
+std::vector<ShownInput> ShownInputs(const answers::SweepAnswer& answer) {
+  std::vector<ShownInput> out;
+  for (std::size_t i = 0; i < answer.inputs.size(); ++i) out.push_back({answer, answer.inputs[i], i});
   return out;
+}
+
+std::vector<ShownSetting> ShownSettings(const answers::SweepAnswer& answer) {
+  std::vector<ShownSetting> out;
+  for (const SweepRow& row : answer.result.rows) out.push_back({answer, row});
+  return out;
+}
+
+template <typename Count>
+std::optional<Count> OfSearch(const SweepResult& result, Count count) {
+  return result.is_search ? std::optional(count) : std::nullopt;
 }
 
 }  // namespace
 
+template <>
+const Fields<replay::Fidelity>& FieldsOf<replay::Fidelity>() {
+  static const auto* fields = new Fields<replay::Fidelity>(
+      Fields<replay::Fidelity>("fidelity")
+          .Add(
+              "matched", [](const auto& of) { return of.matched; },
+              "Number of recorded allocations that the replay put at the recorded address.")
+          .Add(
+              "total", [](const auto& of) { return of.total; }, "Number of recorded allocations.")
+          .Add(
+              "is_exact", [](const auto& of) { return of.IsExact(); },
+              "All addresses, all segments and the final state are as recorded."));
+  return *fields;
+}
+
+template <>
+const Fields<ShownInput>& FieldsOf<ShownInput>() {
+  static const auto* fields = new Fields<ShownInput>(
+      Fields<ShownInput>("trace")
+          .Add(
+              "name", [](const auto& of) { return of.input.name; }, "The file as given; - is standard input.")
+          .Add(
+              "source", [](const auto& of) { return of.input.source; },
+              "What was read: kind, generation, device, number of events.")
+          .Add(
+              "requests", [](const auto& of) { return of.input.requests.requests.size(); },
+              "Number of requests in one replay.")
+          .Add(
+              "recorded_conf",
+              [](const auto& of) { return of.answer.result.rows[of.answer.result.baseline].traces[of.trace].conf; },
+              "Settings of the recorded run, as for PYTORCH_CUDA_ALLOC_CONF; empty: the defaults.")
+          .Add(
+              "compat", [](const auto& of) { return policy::CompatName(of.input.settings.baseline.compat); },
+              "Version whose rules were replayed.")
+          .Add(
+              "capacity_bytes", [](const auto& of) { return of.input.settings.capacity_bytes; },
+              "Bytes the allocator could have; null: not known, never runs out.")
+          .Add(
+              "recorded_peak_reserved_bytes", [](const auto& of) { return of.input.recorded_peak_reserved_bytes; },
+              "Greatest sum of segments in the record's own window, bytes; null for a request trace.")
+          .Add(
+              "fidelity", [](const auto& of) { return of.input.fidelity; },
+              "How exactly the recorded settings reproduce the record; null for a request trace."));
+  return *fields;
+}
+
+template <>
+const Fields<TraceFigures>& FieldsOf<TraceFigures>() {
+  static const auto* fields = new Fields<TraceFigures>(
+      Fields<TraceFigures>("trace_row")
+          .AddFrom(FieldsOf<whatif::WhatIfRow>().AllBut("trace_row", {"conf", "is_recorded_setting"}),
+                   [](const auto& of) -> const whatif::WhatIfRow& { return of.row; }));
+  return *fields;
+}
+
+template <>
+const Fields<ShownSetting>& FieldsOf<ShownSetting>() {
+  static const auto* fields = new Fields<ShownSetting>(
+      Fields<ShownSetting>("row")
+          .Add(
+              "conf",
+              [](const auto& of) {
+                const bool has_none = of.row.is_baseline && of.answer.result.recorded_confs_differ;
+                return has_none ? std::nullopt : std::optional(of.row.conf);
+              },
+              "As for PYTORCH_CUDA_ALLOC_CONF; empty: the defaults; null: each trace under recorded settings of its "
+              "own.")
+          .Add(
+              "is_recorded_setting", [](const auto& of) { return of.row.is_baseline; },
+              "The settings of the recorded run.")
+          .Add(
+              "is_default", [](const auto& of) { return of.row.is_default; },
+              "Nothing but what the recorded settings say besides the keys that are searched.")
+          .Add(
+              "is_pareto_best", [](const auto& of) { return of.row.is_pareto_best; },
+              "No other row is at least as good in failures, peak, estimated stall and risk, and better in one of "
+              "them.")
+          .Add(
+              "is_recommended", [](const auto& of) { return of.row.is_recommended; },
+              "The row that the advice is about, or the recorded settings where nothing is to be pasted.")
+          .Add(
+              "failing_traces", [](const auto& of) { return of.row.score.failing_traces; },
+              "Number of traces in which a request failed.")
+          .Add(
+              "ooms", [](const auto& of) { return of.row.score.ooms; },
+              "Number of failed requests, all traces together.")
+          .Add(
+              "worst_regret", [](const auto& of) { return of.row.score.regret; },
+              "Peak of reserved memory over the trace's lowest peak, less 1, a share of 1; of several traces the "
+              "greatest.")
+          .AtLeast(-1)
+          .Add(
+              "driver_calls", [](const auto& of) { return of.row.score.driver_calls; },
+              "Number of calls that obtain or return memory, all traces together.")
+          .Add(
+              "estimated_driver_ns", [](const auto& of) { return of.row.score.cost_ns; },
+              "Nanoseconds of those calls by the simulated device's cost model, all traces together.")
+          .Add(
+              "retries", [](const auto& of) { return of.row.retries; },
+              "Number of requests for which the cache went back to the device, all traces together.")
+          .AddWord(
+              "risk", [](const auto& of) { return whatif::RiskLevelName(of.row.score.risk); }, RiskLevels(),
+              "The worst level of the risks.")
+          .Add(
+              "risks", [](const auto& of) { return of.row.risks; }, "What speaks against the setting.")
+          .Add("traces", &FiguresOfTraces, "The figures of each trace, in the order of the inputs."));
+  return *fields;
+}
+
+template <>
+const Fields<answers::SweepNote>& FieldsOf<answers::SweepNote>() {
+  static const auto* fields = new Fields<answers::SweepNote>(
+      Fields<answers::SweepNote>("note")
+          .Add(
+              "name", [](const auto& note) { return note.name; }, "Stable key of the note.")
+          .Add(
+              "message", [](const auto& note) { return note.message; }, "The note in words.")
+          .Add(
+              "traces", [](const auto& note) { return note.traces; },
+              "The traces that it holds for: positions in traces, from 0, ascending.")
+          .AtLeast(1)
+          .Add(
+              "counts", [](const auto& note) { return note.counts; }, "How often it occurred in each of them.")
+          .AtLeast(1));
+  return *fields;
+}
+
+template <>
+const Fields<answers::SweepAnswer>& FieldsOf<answers::SweepAnswer>() {
+  using Answer = answers::SweepAnswer;
+  static const auto* fields = new Fields<Answer>(
+      Fields<Answer>("sweep")
+          .Add(
+              "paste", [](const auto& of) { return of.result.advice.paste; },
+              "Line for the shell; null where no setting is better than the recorded ones.")
+          .Add(
+              "advice", [](const auto& of) { return of.result.advice.sentence; },
+              "What that line would do, or why nothing is to be pasted.")
+          .Add(
+              "is_search", [](const auto& of) { return of.result.is_search; },
+              "False where only the settings of --confs were replayed.")
+          .Add(
+              "is_complete", [](const auto& of) { return of.result.is_complete; },
+              "True where every setting of the space was replayed.")
+          .Add(
+              "is_stopped", [](const auto& of) { return of.result.is_stopped; },
+              "True where --seconds ended the search.")
+          .Add(
+              "space_size", [](const auto& of) { return OfSearch(of.result, of.result.space_size); },
+              "Number of settings the search could offer; null without a search.")
+          .Add(
+              "budget_replays", [](const auto& of) { return OfSearch(of.result, of.result.budget_replays); },
+              "Number of replays the search could take; null without a search.")
+          .Add(
+              "replays", [](const auto& of) { return of.result.replays; },
+              "Number of replays made, those of the recorded settings among them.")
+          .Add("traces", &ShownInputs, "The inputs, in the order given.")
+          .Add("rows", &ShownSettings, "The settings replayed, best first.")
+          .Add("notes", &answers::NotesOf,
+               "How the traces were replayed, and what was guessed, skipped or is not known; what holds for several "
+               "of them once."));
+  return *fields;
+}
+
 std::string ToJson(const answers::SweepAnswer& report) {
-  const whatif::SweepResult& result = report.result;
-  Json out;
-  out["paste"] = OrNull(result.advice.paste);
-  out["advice"] = result.advice.sentence;
-  out["is_search"] = result.is_search;
-  out["is_complete"] = result.is_complete;
-  out["is_stopped"] = result.is_stopped;
-  out["space_size"] = result.is_search ? Json(result.space_size) : Json(nullptr);
-  out["budget_replays"] = result.is_search ? Json(result.budget_replays) : Json(nullptr);
-  out["replays"] = result.replays;
-  out["traces"] = Json::Array();
-  for (std::size_t trace = 0; trace < report.inputs.size(); ++trace) out["traces"].Append(InputJson(report, trace));
-  out["rows"] = Json::Array();
-  for (const whatif::SweepRow& row : result.rows) out["rows"].Append(RowJson(report, row));
-  out["notes"] = Json::Array();
-  for (const answers::SweepNote& note : answers::NotesOf(report)) {
-    out["notes"].Append(
-        {{"name", note.name}, {"message", note.message}, {"traces", note.traces}, {"counts", note.counts}});
-  }
-  return out.ToText();
+  return FieldsOf<answers::SweepAnswer>().ToJson(report).ToText();
+}
+
+std::string SweepSchema() {
+  return SchemaTextOf<answers::SweepAnswer>(
+      "ashlar sweep --json", "Settings side by side, best first. Sizes are bytes; null means that it is not known.");
 }
 
 }  // namespace ashlar::report

@@ -50,12 +50,14 @@ std::vector<SweepNote> NotesOf(const SweepAnswer& answer);
 
 namespace ashlar::report {
 
-// The answer of `ashlar sweep`, as text and as JSON (docs/schemas/sweep.schema.json): the same numbers in both.
+// The answer of `ashlar sweep`, as text and as JSON: the same numbers in both. SweepSchema is
+// docs/schemas/sweep.schema.json.
 //
 //   std::cout << ToText(SweepAnswer{inputs, *whatif::RunSweep(inputs, {})});
 
 std::string ToText(const answers::SweepAnswer& report);
 std::string ToJson(const answers::SweepAnswer& report);
+std::string SweepSchema();
 
 }  // namespace ashlar::report
 

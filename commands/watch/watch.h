@@ -118,6 +118,7 @@ std::string ToText(const answers::WatchAnswer& answer, std::size_t width);
 // Ends the line. Times are since the recording's first event.
 std::string ToLine(const answers::WatchAnswer& answer);
 std::string ToJson(const answers::WatchAnswer& answer);
+std::string WatchSchema();  // docs/schemas/watch.schema.json
 
 }  // namespace ashlar::report
 

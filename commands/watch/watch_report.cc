@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
-#include "commands/shared/json_values.h"
+#include "commands/shared/fields.h"
 #include "commands/shared/layout.h"
 #include "commands/watch/watch.h"
 
@@ -119,39 +119,104 @@ std::string ToLine(const answers::WatchAnswer& answer) {
                       answer.has_ended ? "  ended" : "", answer.stopped.empty() ? "" : "  ", answer.stopped, "\n");
 }
 
+template <>
+const Fields<answers::WatchRates>& FieldsOf<answers::WatchRates>() {
+  static const auto* fields = new Fields<answers::WatchRates>(
+      Fields<answers::WatchRates>("rates")
+          .Add(
+              "allocations_per_second", [](const auto& of) { return of.allocations; }, "Blocks handed out.")
+          .AtLeast(0)
+          .Add(
+              "frees_per_second", [](const auto& of) { return of.frees; }, "Blocks freed by the program.")
+          .AtLeast(0)
+          .Add(
+              "device_calls_per_second", [](const auto& of) { return of.device_calls; },
+              "Segments obtained and returned, pages mapped and unmapped.")
+          .AtLeast(0));
+  return *fields;
+}
+
+template <>
+const Fields<answers::WatchSecond>& FieldsOf<answers::WatchSecond>() {
+  static const auto* fields = new Fields<answers::WatchSecond>(
+      Fields<answers::WatchSecond>("second")
+          .Add(
+              "second", [](const auto& of) { return of.second; }, "Since 1970.")
+          .Add(
+              "most_allocated_bytes", [](const auto& of) { return of.most_allocated_bytes; },
+              "The most that was allocated within it.")
+          .Add(
+              "allocations", [](const auto& of) { return of.allocations; }, "Blocks handed out within it.")
+          .Add(
+              "frees", [](const auto& of) { return of.frees; }, "Blocks freed by the program within it.")
+          .Add(
+              "device_calls", [](const auto& of) { return of.device_calls; },
+              "Segments obtained and returned, pages mapped and unmapped."));
+  return *fields;
+}
+
+template <>
+const Fields<answers::WatchAnswer>& FieldsOf<answers::WatchAnswer>() {
+  using Answer = answers::WatchAnswer;
+  static const auto* fields = new Fields<Answer>(
+      Fields<Answer>("watch")
+          .Add(
+              "source", [](const auto& of) { return of.source; }, "The file.")
+          .Add(
+              "device_total_bytes", [](const auto& of) { return of.total_bytes; }, "Memory of the device.")
+          .Add(
+              "reserved_bytes", [](const auto& of) { return of.accounting.reserved_bytes; },
+              "All segments that the allocator holds, of all devices.")
+          .Add(
+              "allocated_bytes", [](const auto& of) { return of.accounting.allocated_bytes; }, "Blocks in use.")
+          .Add(
+              "stranded_bytes", [](const auto& of) { return of.accounting.stranded_bytes; },
+              "Free bytes in segments that hold a block in use.")
+          .Add(
+              "whole_free_bytes", [](const auto& of) { return of.accounting.whole_free_bytes; },
+              "Segments without a block in use.")
+          .Add(
+              "pending_bytes", [](const auto& of) { return of.accounting.pending_bytes; },
+              "Freed, waiting for another stream.")
+          .Add(
+              "private_pool_bytes", [](const auto& of) { return of.accounting.private_pool_bytes; },
+              "Free bytes in private pools.")
+          .Add(
+              "largest_free_bytes", [](const auto& of) { return of.largest_free_bytes; },
+              "The largest free block of the cache.")
+          .Add(
+              "peak_allocated_bytes", [](const auto& of) { return of.peak_allocated_bytes; },
+              "The most that was allocated since the recording began.")
+          .Add(
+              "events", [](const auto& of) { return of.events; }, "Since the recording began.")
+          .Add(
+              "ooms", [](const auto& of) { return of.ooms; }, "Out-of-memory events since the recording began.")
+          .Add(
+              "begin_us", [](const auto& of) { return of.begin_us; }, "Of the first event, microseconds since 1970.")
+          .Add(
+              "last_us", [](const auto& of) { return of.last_us; }, "Of the last event.")
+          .Add(
+              "has_ended", [](const auto& of) { return of.has_ended; },
+              "Whether the recording has its end: nothing more will come.")
+          .Add(
+              "stopped", [](const auto& of) { return NonEmpty(of.stopped); },
+              "Why nothing more will come though there is no end, such as that nobody writes the file any more.")
+          .Add(
+              "rates", [](const auto& of) { return of.rates; }, "Over the last five seconds of the recording.")
+          .Add(
+              "minute", [](const auto& of) { return of.minute; },
+              "Each of the recording's last 60 seconds, oldest first."));
+  return *fields;
+}
+
 std::string ToJson(const answers::WatchAnswer& answer) {
-  const core::Accounting& now = answer.accounting;
-  Json out = {{"source", answer.source},
-              {"device_total_bytes", OrNull(answer.total_bytes)},
-              {"reserved_bytes", now.reserved_bytes},
-              {"allocated_bytes", now.allocated_bytes},
-              {"stranded_bytes", now.stranded_bytes},
-              {"whole_free_bytes", now.whole_free_bytes},
-              {"pending_bytes", now.pending_bytes},
-              {"private_pool_bytes", now.private_pool_bytes},
-              {"largest_free_bytes", answer.largest_free_bytes},
-              {"peak_allocated_bytes", answer.peak_allocated_bytes},
-              {"events", answer.events},
-              {"ooms", answer.ooms},
-              {"begin_us", OrNull(answer.begin_us)},
-              {"last_us", OrNull(answer.last_us)},
-              {"has_ended", answer.has_ended},
-              {"stopped", TextOrNull(answer.stopped)}};
-  out["rates"] = nullptr;
-  if (answer.rates.has_value()) {
-    out["rates"] = {{"allocations_per_second", answer.rates->allocations},
-                    {"frees_per_second", answer.rates->frees},
-                    {"device_calls_per_second", answer.rates->device_calls}};
-  }
-  out["minute"] = Json::Array();
-  for (const answers::WatchSecond& second : answer.minute) {
-    out["minute"].Append({{"second", second.second},
-                          {"most_allocated_bytes", second.most_allocated_bytes},
-                          {"allocations", second.allocations},
-                          {"frees", second.frees},
-                          {"device_calls", second.device_calls}});
-  }
-  return out.ToText();
+  return FieldsOf<answers::WatchAnswer>().ToJson(answer).ToText();
+}
+
+std::string WatchSchema() {
+  return SchemaTextOf<answers::WatchAnswer>(
+      "ashlar watch --json",
+      "Where a recorded run is, as far as its file says. Null means that the file does not tell.");
 }
 
 }  // namespace ashlar::report

@@ -1,6 +1,7 @@
 #include <optional>
 #include <string>
 
+#include "commands/shared/fields.h"
 #include "commands/shared/json_values.h"
 #include "estimator/program.h"
 #include "estimator/report/estimate_report.h"
@@ -165,11 +166,8 @@ std::string ToJson(const EstimateReport& report) {
       {"shuffles", report.shuffles.has_value() ? ShufflesJson(*report.shuffles) : report::Json(nullptr)},
       {"levers", report.levers.has_value() ? LeversJson(*report.levers) : report::Json(nullptr)},
       {"fit", report.fit.has_value() ? FitJson(*report.fit) : report::Json(nullptr)},
-      {"notes", report::Json::Array()}};
+      {"notes", report::JsonOf(of.model.notes)}};
   for (const ModelStates& states : of.states) out["states"].Append(ToJson(states));
-  for (const trace::Note& note : of.model.notes) {
-    out["notes"].Append({{"name", note.name}, {"message", note.message}, {"count", note.count}});
-  }
   return out.ToText();
 }
 

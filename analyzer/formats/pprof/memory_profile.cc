@@ -21,9 +21,9 @@ namespace ashlar::formats {
 namespace {
 
 // The fields of a protobuf message, one after another: https://protobuf.dev/programming-guides/encoding
-class Fields {
+class ProtoFields {
  public:
-  explicit Fields(absl::string_view bytes) : left_(bytes) {}
+  explicit ProtoFields(absl::string_view bytes) : left_(bytes) {}
 
   // false: there is no other, or none that can be read (is_whole() tells).
   bool Next() {
@@ -116,7 +116,7 @@ struct Profile {
 // The numbers of a flat message, by field number.
 template <std::size_t kCount>
 bool ReadNumbers(absl::string_view message, std::uint64_t (&out)[kCount]) {
-  Fields fields(message);
+  ProtoFields fields(message);
   while (fields.Next()) {
     if (fields.number < kCount && !fields.is_text) out[fields.number] = fields.value;
   }
@@ -125,7 +125,7 @@ bool ReadNumbers(absl::string_view message, std::uint64_t (&out)[kCount]) {
 
 bool ReadSample(absl::string_view message, Sample& out) {
   constexpr std::uint64_t kLocation = 1, kValue = 2, kLabel = 3;
-  Fields fields(message);
+  ProtoFields fields(message);
   while (fields.Next()) {
     if (fields.number == kLocation && !fields.AppendTo(out.locations)) return false;
     if (fields.number == kValue && !fields.AppendTo(out.values)) return false;
@@ -141,7 +141,7 @@ bool ReadLocation(absl::string_view message, Profile& out) {
   constexpr std::uint64_t kId = 1, kLine = 4;
   std::uint64_t id = 0;
   std::vector<Line> lines;
-  Fields fields(message);
+  ProtoFields fields(message);
   while (fields.Next()) {
     if (fields.number == kId) id = fields.value;
     if (fields.number != kLine) continue;
@@ -153,7 +153,7 @@ bool ReadLocation(absl::string_view message, Profile& out) {
   return fields.is_whole();
 }
 
-bool ReadPart(const Fields& field, Profile& out) {
+bool ReadPart(const ProtoFields& field, Profile& out) {
   constexpr std::uint64_t kSampleType = 1, kSample = 2, kLocation = 4, kFunction = 5, kText = 6, kLast = 20;
   if (field.number == 0 || field.number > kLast) return false;
   if (field.number <= kText && !field.is_text) return false;
@@ -183,7 +183,7 @@ std::optional<Profile> ReadProfile(absl::string_view bytes) {
   constexpr char kFirst = 0x0a;  // the sample types come first
   if (bytes.empty() || bytes[0] != kFirst) return std::nullopt;
   Profile out;
-  Fields fields(bytes);
+  ProtoFields fields(bytes);
   while (fields.Next()) {
     if (!ReadPart(fields, out)) return std::nullopt;
   }

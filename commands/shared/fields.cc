@@ -1,0 +1,107 @@
+#include "commands/shared/fields.h"
+
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace ashlar::report {
+namespace {
+
+constexpr std::size_t kSchemaColumns = 120;
+
+std::string OnOneLine(const Json& json) {
+  if (const auto* members = std::get_if<Json::Members>(&json.value())) {
+    const auto append = [](std::string* out, const auto& member) {
+      absl::StrAppend(out, Json(member.first).ToCompactText(), ": ", OnOneLine(member.second));
+    };
+    return absl::StrCat("{", absl::StrJoin(*members, ", ", append), "}");
+  }
+  if (const auto* items = std::get_if<Json::Items>(&json.value())) {
+    const auto append = [](std::string* out, const Json& item) { absl::StrAppend(out, OnOneLine(item)); };
+    return absl::StrCat("[", absl::StrJoin(*items, ", ", append), "]");
+  }
+  return json.ToCompactText();
+}
+
+// "required" of an object: on one line, or packed between brackets that have lines of their own.
+std::string Packed(const Json& names) {
+  constexpr absl::string_view kNamesIndent = "\n        ";
+  std::string line = OnOneLine(names);
+  if (line.size() + 18 <= kSchemaColumns) return line;
+  std::string out = "[";
+  std::size_t width = kSchemaColumns;
+  const Json::Items& items = std::get<Json::Items>(names.value());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string name = absl::StrCat(items[i].ToCompactText(), i + 1 < items.size() ? "," : "");
+    const bool fits = width + 1 + name.size() <= kSchemaColumns;
+    absl::StrAppend(&out, fits ? " " : kNamesIndent, name);
+    width = (fits ? width + 1 : kNamesIndent.size() - 1) + name.size();
+  }
+  return absl::StrCat(out, "\n      ]");
+}
+
+std::string ObjectText(const Json& schema) {
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : std::get<Json::Members>(schema.value())) {
+    std::string text = key == "required" ? Packed(value) : OnOneLine(value);
+    if (key == "properties") {
+      const auto append = [](std::string* out, const auto& member) {
+        absl::StrAppend(out, "        ", Json(member.first).ToCompactText(), ": ", OnOneLine(member.second));
+      };
+      text = absl::StrCat("{\n", absl::StrJoin(std::get<Json::Members>(value.value()), ",\n", append), "\n      }");
+    }
+    lines.push_back(absl::StrCat("      \"", key, "\": ", text));
+  }
+  return absl::StrCat("{\n", absl::StrJoin(lines, ",\n"), "\n    }");
+}
+
+}  // namespace
+
+Json Definitions::Reference(absl::string_view name, const std::function<Json(Definitions&)>& make) {
+  const auto has_name = [name](const auto& member) { return member.first == name; };
+  if (std::none_of(all_.begin(), all_.end(), has_name)) {
+    // Its place first: `make` adds what the object needs.
+    const std::size_t place = all_.size();
+    all_.emplace_back(std::string(name), Json());
+    Json made = make(*this);
+    all_[place].second = std::move(made);
+  }
+  return {{"$ref", absl::StrCat("#/$defs/", name)}};
+}
+
+Json NullOr(const Json& schema) {
+  if (!schema.Has("type")) {
+    Json out;
+    out["anyOf"] = Json::Array({Json({{"type", "null"}}), schema});
+    return out;
+  }
+  Json out = schema;
+  out["type"] = Json::Array({out["type"], "null"});
+  return out;
+}
+
+template <>
+const Fields<trace::Note>& FieldsOf<trace::Note>() {
+  static const auto* fields =
+      new Fields<trace::Note>(Fields<trace::Note>("note")
+                                  .Add(
+                                      "name", [](const auto& note) { return note.name; }, "Stable key.")
+                                  .Add(
+                                      "message", [](const auto& note) { return note.message; }, "One sentence.")
+                                  .Add("count", [](const auto& note) { return note.count; }, "How often."));
+  return *fields;
+}
+
+std::string SchemaText(absl::string_view title, absl::string_view description, absl::string_view root,
+                       const Definitions& definitions) {
+  const auto append = [](std::string* out, const auto& member) {
+    absl::StrAppend(out, "    ", Json(member.first).ToCompactText(), ": ", ObjectText(member.second));
+  };
+  return absl::StrCat(
+      "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": ", Json(title).ToCompactText(),
+      ",\n  \"description\": ", Json(description).ToCompactText(), ",\n  \"$ref\": \"#/$defs/", root,
+      "\",\n  \"$defs\": {\n", absl::StrJoin(definitions.all(), ",\n", append), "\n  }\n}\n");
+}
+
+}  // namespace ashlar::report
