@@ -1,8 +1,13 @@
 // ashlar fit: which runs are made, what is told of each, and what is told where a program cannot be run again.
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -290,6 +295,28 @@ TEST_F(FitTest, OnlyWhatIsNamedIsTried) {
   EXPECT_EQ(answer["changes"][0]["why_not"], "--only leaves it out");
   EXPECT_EQ(answer["set"]["changes"], Names({"b"}));
   ExpectError(Run("fit --device T4 --only c -- " + program), 2, {"--only: there is no change 'c'", "a, b"});
+}
+
+// What a launcher that was killed left goes; what others name as we name ours stays.
+TEST_F(FitTest, AFolderOfTheUsersIsNotTakenForOneThatWasLeft) {
+  const auto make = [&](const std::string& name, const std::string& file) {
+    const std::string path = folder_ + name;
+    EXPECT_EQ(mkdir(path.c_str(), 0700), 0);
+    std::ofstream(path + file) << "words";
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+    return path;
+  };
+  const std::string users = make("ashlar-models", "/weights");
+  const std::string left = make("ashlar-a1b2c3", "/lock");
+  const std::vector<json> changes = {Change("a", 1)};
+  const std::string program = Program(changes, {{"a", Leaves(changes, 9 * kGiB)}});
+  const std::string before = std::getenv("TMPDIR") != nullptr ? std::getenv("TMPDIR") : "/tmp";
+  setenv("TMPDIR", folder_.c_str(), 1);
+  const Result result = Run("fit --device T4 -- " + program);
+  setenv("TMPDIR", before.c_str(), 1);
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(FileBytes(users + "/weights"), "words");
+  EXPECT_FALSE(std::filesystem::exists(left));
 }
 
 // The program's own output goes to standard error, and what its further runs write goes nowhere.

@@ -59,7 +59,7 @@ class OutputsToHost(Change):
         if trains or self.program.has_trainer or not isinstance(output, torch.Tensor) or not output.is_cuda:
             return output
         self.kept = [one for one in self.kept if one() is not None]
-        if len(self.kept) > 1:  # that of the last call waits for this one to take its name
+        if self.is_on or len(self.kept) > 1:  # that of the last call waits for this one to take its name
             self.applies(where, "append(output.cpu()) in place of append(output)")
         self.kept.append(weakref.ref(output))
         return output.cpu() if self.is_on else output
