@@ -12,6 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "commands/fit/fit_sets.h"
@@ -22,6 +23,7 @@
 #include "console/progress_line.h"
 #include "launcher/apart.h"
 #include "launcher/fit_runs.h"
+#include "launcher/fit_vary.h"
 #include "launcher/hollow_program.h"
 #include "launcher/launcher.h"
 #include "launcher/machine.h"
@@ -45,7 +47,8 @@ constexpr double kDefaultBudget = 180;  // seconds
 constexpr char kNeedsCard[] =
     "give the card that the program must fit on, as in: ashlar fit --device T4 -- python train.py";
 constexpr char kNeedsTorch[] =
-    "no process trained by PyTorch, or its Python could not be reached: there is nothing to change from outside";
+    "no process trained or called a model of PyTorch, or its Python could not be reached: there is nothing to change "
+    "from outside";
 
 struct FitFlags {
   std::vector<std::string> program;
@@ -54,6 +57,9 @@ struct FitFlags {
   std::optional<std::uint64_t> jobs;
   std::string budget;
   std::string allow;
+  std::string only;
+  std::string goal = "set";
+  std::string vary;
   std::string format = "text";
   bool json = false;
   std::string json_to;
@@ -105,6 +111,14 @@ class FitSearch {
     answer_.base.ran_on_card = true;
     answer_.rows.assign(std::make_move_iterator(rows.begin() + 1), std::make_move_iterator(rows.end()));
     return absl::OkStatus();
+  }
+
+  // What the set that was found computes, beside the program as it is.
+  void CountOperations() {
+    if (!answer_.set.has_value() || IsOver()) return;
+    const std::vector<std::uint64_t> counts = runs_.CountOperations({{}, answer_.set->changes}, Most());
+    answer_.base.operations = counts[0];
+    answer_.set->operations = counts[1];
   }
 
   void FindSet() {
@@ -233,12 +247,17 @@ int FinishFit(const FitFlags& flags, const FitAnswer& answer) {
   const bool is_printed = Print(Answered(flags, answer));
   const bool is_written = WriteJson(flags.json_to, [&] { return report::ToJson(answer); });
   if (!is_printed || !is_written) return kUnreadable;
-  return answer.base.verdict == FitVerdict::kFits || answer.set.has_value() ? kOk : kCheckFailed;
+  const bool fits = answer.varied.has_value() ? answer.varied->largest.has_value()
+                                              : answer.base.verdict == FitVerdict::kFits || answer.set.has_value();
+  return fits ? kOk : kCheckFailed;
 }
 
 struct FitAsked {
   double budget = 0;
   std::vector<std::string> allowed;
+  std::vector<std::string> only;
+  std::optional<Vary> vary;
+  bool wants_batch = false;
   HollowMachine card;
 };
 
@@ -249,6 +268,13 @@ absl::StatusOr<FitAsked> ReadFitFlags(const FitFlags& flags) {
   if (!budget.ok()) return budget.status();
   out.budget = *budget;
   out.allowed = ReadList(flags.allow);
+  out.only = ReadList(flags.only);
+  out.wants_batch = flags.goal == "largest-batch" && flags.vary.empty();
+  if (!flags.vary.empty()) {
+    absl::StatusOr<Vary> vary = ReadVary(flags.vary);
+    if (!vary.ok()) return vary.status();
+    out.vary = *std::move(vary);
+  }
   if (flags.jobs.has_value() && (*flags.jobs == 0 || *flags.jobs > kMostThreads)) {
     return absl::InvalidArgumentError(absl::StrCat("--jobs: ", *flags.jobs, " is not between 1 and ", kMostThreads));
   }
@@ -261,8 +287,9 @@ absl::StatusOr<FitAsked> ReadFitFlags(const FitFlags& flags) {
 }
 
 // The program as it is, in ample room; its exit code in `code`.
-absl::StatusOr<FitBase> RunBase(const FitFlags& flags, const HollowMachine& card, const std::string& path,
+absl::StatusOr<FitBase> RunBase(const FitFlags& flags, const FitAsked& asked, const std::string& path,
                                 const RunFolder& folder, SignalRelay& relay, int& code) {
+  const HollowMachine& card = asked.card;
   const absl::StatusOr<HollowFiles> files = FindHollowFiles();
   if (!files.ok()) return files.status();
   if (absl::Status status = WriteFile(folder.path() + "/machine", InAmpleRoom(card).text); !status.ok()) return status;
@@ -271,7 +298,8 @@ absl::StatusOr<FitBase> RunBase(const FitFlags& flags, const HollowMachine& card
   HollowSettings settings = flags.settings;
   settings.history = 0;  // of peaks alone
   settings.names = "off";
-  out.launch = {path, flags.program, HollowEnvironment(settings, *files, folder.path()),
+  out.launch = {path, asked.vary.has_value() ? FirstProgram(flags.program, *asked.vary) : flags.program,
+                HollowEnvironment(settings, *files, folder.path()),
                 /*has_fixed_addresses=*/flags.settings.reproducible, /*prints_to_stderr=*/true};
   out.launch.environment["ASHLAR_FIT"] = "watch";
   const Clock::time_point began = Clock::now();
@@ -283,6 +311,23 @@ absl::StatusOr<FitBase> RunBase(const FitFlags& flags, const HollowMachine& card
   out.host_bytes = LargestChildBytes() * std::max<std::size_t>(out.results.runs.size(), 1);
   if (std::optional<FitFacts> facts = ReadFitFacts(folder.path()); facts.has_value()) out.facts = *std::move(facts);
   return out;
+}
+
+// Those that --only does not name are not made. InvalidArgument where it names one that is not there.
+absl::Status KeepOnly(const std::vector<std::string>& only, std::vector<FitChange>& changes) {
+  for (const std::string& name : only) {
+    if (std::any_of(changes.begin(), changes.end(), [&](const FitChange& one) { return one.name == name; })) continue;
+    std::vector<std::string> names;
+    for (const FitChange& change : changes) names.push_back(change.name);
+    return absl::InvalidArgumentError(
+        absl::StrCat("--only: there is no change '", name, "': ", absl::StrJoin(names, ", ")));
+  }
+  for (FitChange& change : changes) {
+    if (only.empty() || std::find(only.begin(), only.end(), change.name) != only.end()) continue;
+    if (change.applies) change.why_not = "--only leaves it out";
+    change.applies = false;
+  }
+  return absl::OkStatus();
 }
 
 int RunFit(const FitFlags& flags) {
@@ -299,13 +344,14 @@ int RunFit(const FitFlags& flags) {
   if (!folder.ok()) return Fail(kUnreadable, folder.status());
   SignalRelay relay((*folder)->path());
   int code = 0;
-  const absl::StatusOr<FitBase> base = RunBase(flags, asked->card, found.path, **folder, relay, code);
+  absl::StatusOr<FitBase> base = RunBase(flags, *asked, found.path, **folder, relay, code);
   if (!base.ok()) return Fail(kUnreadable, base.status());
   if (code != 0) {
     return Fail(code, absl::UnavailableError(absl::StrCat("the program as it is ended with exit code ", code,
                                                           ", in room for all that it asked for: fix that first")));
   }
   if (base->facts.steps == 0) return Fail(kUnreadable, absl::UnavailableError(kNeedsTorch));
+  if (absl::Status status = KeepOnly(asked->only, base->facts.changes); !status.ok()) return Fail(kUsage, status);
   ProgressLine line;
   const std::function<void(const std::string&)> progress = line.Shower();
   const std::size_t at_once =
@@ -320,10 +366,18 @@ int RunFit(const FitFlags& flags) {
   answer.changes = base->facts.changes;
   answer.allowed = asked->allowed;
   answer.base = runs.BaseRow();
-  if (answer.base.verdict != FitVerdict::kFits) {
-    FitSearch search(runs, MostSecondsOf(base->seconds), asked->budget, answer);
+  const VaryLimits limits = {.seconds = asked->budget, .most_seconds = MostSecondsOf(base->seconds)};
+  if (asked->vary.has_value()) {
+    answer.varied = RunValues(*asked->vary, flags.program, limits, runs);
+  } else if (asked->wants_batch) {
+    absl::StatusOr<answers::FitValues> varied = RunBatches(base->facts.batch, limits, runs);
+    if (!varied.ok()) return Fail(kUnreadable, varied.status());
+    answer.varied = *std::move(varied);
+  } else if (answer.base.verdict != FitVerdict::kFits) {
+    FitSearch search(runs, limits.most_seconds, asked->budget, answer);
     if (absl::Status status = search.RunRows(); !status.ok()) return Fail(kUnreadable, status);
     if (answer.base.verdict != FitVerdict::kFits) search.FindSet();
+    search.CountOperations();
   }
   answer.runs = runs.runs() + 1;
   answer.kept_away.assign(runs.kept_away().begin(), runs.kept_away().end());
@@ -342,6 +396,13 @@ void AddFit(CommandLine& line, std::vector<std::string> program) {
   AddHollowFlags(app, flags->settings);
   app.Add("--allow", flags->allow, "kinds of altered results that a set may have: precision,optimizer,batch-norm")
       .Takes("KINDS")
+      .NotEmpty();
+  app.Add("--only", flags->only, "changes to try, and no others: half-batch,checkpointing").Takes("CHANGES").NotEmpty();
+  app.Add("--goal", flags->goal, "a set of changes that fits, or the largest batch that does")
+      .OneOf({"set", "largest-batch"});
+  app.Add("--vary", flags->vary,
+          "an argument of the program to try: --vary=--batch-size:1..256 finds the largest that fits, :1,2,4 runs each")
+      .Takes("ARGUMENT:VALUES")
       .NotEmpty();
   app.Add("--budget", flags->budget, "time for the runs after the first one, such as 90s, 3min (default) or 1h")
       .Takes("TIME")

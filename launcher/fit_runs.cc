@@ -40,6 +40,7 @@ FitChange FitChangeOf(const json& change) {
 FitFacts FitFactsOf(const json& file) {
   FitFacts out;
   out.steps = Get<std::uint64_t>(file, "steps");
+  out.trains = !file.is_object() || file.value("trains", json()) != json(false);
   for (const json& phase : GetArray(file, "phases")) {
     out.last_phase = std::max(out.last_phase, Get<std::uint64_t>(phase, "steps"));
   }
@@ -47,6 +48,11 @@ FitFacts FitFactsOf(const json& file) {
   for (const json& peak : GetArray(file, "peaks")) {
     out.peaks.push_back({Get<std::uint64_t>(peak, "steps"), Get<std::uint64_t>(peak, "allocated"),
                          Get<std::uint64_t>(peak, "reserved")});
+  }
+  out.operations = Get<std::uint64_t>(file, "operations");
+  if (const auto batch = file.find("batch"); batch != file.end() && batch->is_object()) {
+    out.batch = {Get<std::uint64_t>(*batch, "size"), Get<std::uint64_t>(*batch, "samples"),
+                 Get<std::string>(*batch, "where"), Get<std::string>(*batch, "why_not")};
   }
   for (const json& change : GetArray(file, "changes")) out.changes.push_back(FitChangeOf(change));
   return out;
@@ -115,6 +121,7 @@ std::optional<FitFacts> ReadFitFacts(const std::string& folder) {
 }
 
 std::optional<std::uint64_t> StopStep(const FitFacts& facts) {
+  if (!facts.trains) return std::nullopt;
   const std::uint64_t decided = facts.peaks.empty() ? 0 : facts.peaks.back().step;
   const std::uint64_t stop = std::max(decided, facts.last_phase) + kStepsBehind;
   return stop < facts.steps ? std::optional(stop) : std::nullopt;
@@ -139,9 +146,11 @@ FitRow FitRuns::RowOf(const Asked& asked, const RerunEnd& end) const {
   }
   out.why_not = end.why_not;
   if (out.why_not.empty() && RanOut(end.results)) out.why_not = "a request found no memory in any room";
-  if (out.why_not.empty() && !facts.has_value()) out.why_not = "it did not train";
+  if (out.why_not.empty() && !facts.has_value()) out.why_not = "it called no model of PyTorch";
   if (out.why_not.empty()) out.why_not = WhyNotMade(out, *facts);
-  const std::uint64_t steps = asked.is_whole ? base_.facts.steps : stop_.value_or(base_.facts.steps);
+  const std::uint64_t steps = asked.makes_other_steps ? 1
+                              : asked.is_whole        ? base_.facts.steps
+                                                      : stop_.value_or(base_.facts.steps);
   if (out.why_not.empty() && facts->steps < steps) {
     out.why_not = absl::StrCat("it made ", facts->steps, " steps of ", steps);
   }
@@ -155,19 +164,39 @@ FitRow FitRuns::RowOf(const Asked& asked, const RerunEnd& end) const {
   return out;
 }
 
-std::vector<FitRow> FitRuns::RunOnce(const std::vector<Asked>& asked, double most_seconds) {
+std::vector<RerunEnd> FitRuns::RunAll(const std::vector<Asked>& asked, double most_seconds) {
   const std::string room = InAmpleRoom(base_.card).text;
   std::vector<Rerun> reruns;
   for (const Asked& one : asked) {
     const std::string names = absl::StrJoin(one.changes, ",");
     Rerun& rerun = reruns.emplace_back(Rerun{names.empty() ? "as it is" : absl::StrCat("with ", names), base_.launch,
                                              one.on_card ? base_.card.text : room});
+    if (!one.program.empty()) {
+      rerun.name = absl::StrJoin(one.program, " ");
+      rerun.launch.arguments = one.program;
+    }
     if (!names.empty()) rerun.launch.environment["ASHLAR_FIT"] = names;
+    if (one.counts) rerun.launch.environment["ASHLAR_FIT_COUNTS"] = "1";
     if (stop_.has_value() && !one.is_whole) rerun.launch.environment["ASHLAR_FIT_STOP"] = absl::StrCat(*stop_);
   }
-  const std::vector<RerunEnd> ends =
-      RunAgain(reruns, {.at_once = at_once_, .most_seconds = most_seconds}, relay_, progress_);
-  runs_ += ends.size();
+  runs_ += reruns.size();
+  return RunAgain(reruns, {.at_once = at_once_, .most_seconds = most_seconds}, relay_, progress_);
+}
+
+std::vector<std::uint64_t> FitRuns::CountOperations(const std::vector<std::vector<std::string>>& sets,
+                                                    double most_seconds) {
+  std::vector<Asked> asked;
+  for (const std::vector<std::string>& set : sets) asked.push_back({.changes = set, .counts = true});
+  std::vector<std::uint64_t> out;
+  for (const RerunEnd& end : RunAll(asked, most_seconds)) {
+    const std::optional<FitFacts> facts = end.folder != nullptr ? ReadFitFacts(end.folder->path()) : std::nullopt;
+    out.push_back(end.why_not.empty() && facts.has_value() ? facts->operations : 0);
+  }
+  return out;
+}
+
+std::vector<FitRow> FitRuns::RunOnce(const std::vector<Asked>& asked, double most_seconds) {
+  const std::vector<RerunEnd> ends = RunAll(asked, most_seconds);
   std::vector<FitRow> out;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     out.push_back(RowOf(asked[i], ends[i]));
@@ -182,7 +211,9 @@ std::vector<FitRow> FitRuns::Run(const std::vector<Asked>& asked, double most_se
   std::vector<FitRow*> open;
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i].verdict != FitVerdict::kNotKnown || !out[i].why_not.empty()) continue;
-    on_card.push_back({asked[i].changes, true, asked[i].is_whole});
+    Asked again = asked[i];
+    again.on_card = true;
+    on_card.push_back(std::move(again));
     open.push_back(&out[i]);
   }
   if (on_card.empty()) return out;

@@ -30,10 +30,17 @@ struct FitFacts {
     std::uint64_t step = 0, allocated_bytes = 0, reserved_bytes = 0;
   };
   std::uint64_t steps = 0;
+  bool trains = true;            // else a step is a call of the model
   std::uint64_t last_phase = 0;  // steps that were done when something new began: evaluation, a larger batch
   std::optional<std::uint64_t> failed_step;
   std::vector<Peak> peaks;  // where one grew, in order
   std::vector<answers::FitChange> changes;
+  std::uint64_t operations = 0;  // floating-point ones of a step; 0: not counted
+  // What its training is fed by: batches of so many, of so many samples; 0: not known.
+  struct Batch {
+    std::uint64_t size = 0, samples = 0;
+    std::string where, why_not;
+  } batch;
 };
 
 // Of the process that reserved most; nullopt: none trained by PyTorch.
@@ -56,9 +63,12 @@ std::optional<std::uint64_t> StopStep(const FitFacts& facts);
 class FitRuns {
  public:
   struct Asked {
-    std::vector<std::string> changes;
-    bool on_card = false;   // else in ample room, and on the card where only that can tell
-    bool is_whole = false;  // else it ends at the stop step
+    std::vector<std::string> changes = {};
+    bool on_card = false;                   // else in ample room, and on the card where only that can tell
+    bool is_whole = false;                  // else it ends at the stop step
+    std::vector<std::string> program = {};  // with other arguments than the first run had; empty: with its own
+    bool counts = false;                    // it is run for its operations alone, in ample room
+    bool makes_other_steps = false;         // than the first run did, more or fewer
   };
 
   FitRuns(const FitBase& base, std::size_t at_once, SignalRelay& relay,
@@ -67,6 +77,8 @@ class FitRuns {
 
   // One each, in their order; none may take longer than so many seconds.
   std::vector<answers::FitRow> Run(const std::vector<Asked>& asked, double most_seconds);
+  // Floating-point operations of a step of each set of changes, in runs of their own; 0: not known.
+  std::vector<std::uint64_t> CountOperations(const std::vector<std::vector<std::string>>& sets, double most_seconds);
   // Of the base's own figures.
   answers::FitRow BaseRow() const;
 
@@ -76,6 +88,7 @@ class FitRuns {
   const std::set<std::string>& kept_away() const { return kept_away_; }
 
  private:
+  std::vector<RerunEnd> RunAll(const std::vector<Asked>& asked, double most_seconds);
   std::vector<answers::FitRow> RunOnce(const std::vector<Asked>& asked, double most_seconds);
   answers::FitRow RowOf(const Asked& asked, const RerunEnd& end) const;
 

@@ -33,11 +33,12 @@ constexpr char kFolderPrefix[] = "ashlar-";
 constexpr int kLockInProgram = 200;  // the least file number of the lock there: out of the way of what programs choose
 constexpr std::time_t kYoungSeconds = 60;  // a folder of this age may not be locked yet
 
-// The lock on a folder, which this process holds until its end; -1 where it is another's.
-int LockFolder(const std::string& path) {
-  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-  if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
-  close(folder);
+// The lock on a run folder, which this process holds until its end; -1 where it is another's, or where there is none.
+// By the file that is locked a folder is known as ours: others name theirs "ashlar-..." too.
+int LockFolder(const std::string& path, int creates = 0) {
+  const int lock = open(absl::StrCat(path, "/lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | creates, 0600);
+  if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
+  close(lock);
   return -1;
 }
 
@@ -209,7 +210,8 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::MakeIn(const std::vector<s
   for (const std::string& place : places) {
     RemoveAbandoned(place);
     std::string path = absl::StrCat(place, "/", kFolderPrefix, "XXXXXX");
-    if (mkdtemp(path.data()) != nullptr) return std::unique_ptr<RunFolder>(new RunFolder(path, LockFolder(path)));
+    if (mkdtemp(path.data()) != nullptr)
+      return std::unique_ptr<RunFolder>(new RunFolder(path, LockFolder(path, O_CREAT)));
     why = absl::StrCat("cannot make a folder in ", place, ": ", std::strerror(errno));
   }
   return absl::UnavailableError(why);

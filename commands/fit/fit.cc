@@ -31,6 +31,7 @@ namespace {
 using answers::FitAnswer;
 using answers::FitChange;
 using answers::FitRow;
+using answers::FitValues;
 using answers::FitVerdict;
 
 constexpr std::size_t kIndent = 15;
@@ -87,7 +88,27 @@ std::string SpareText(const FitAnswer& a, const FitRow& row) {
   return absl::StrCat(", ", FormatBytes(a.total_bytes - *row.device_bytes), " to spare");
 }
 
+const FitRow* RowOfValue(const FitValues& of, std::optional<std::uint64_t> value) {
+  for (const FitValues::Value& one : of.values) {
+    if (one.value == value) return &one.row;
+  }
+  return nullptr;
+}
+
+std::string ValuesHeadline(const FitAnswer& a) {
+  const FitValues& of = *a.varied;
+  if (!of.largest.has_value()) return absl::StrCat("no ", of.name, " that was tried fits on ", CardText(a));
+  const FitRow& row = *RowOfValue(of, of.largest);
+  const FitRow* next = RowOfValue(of, of.next);
+  return absl::StrCat(of.name, " ", *of.largest, " is the largest that fits on ", CardText(a), ": peak reserved ",
+                      PeakText(row), SpareText(a, row), "; ",
+                      next == nullptr
+                          ? "no larger one was asked for"
+                          : absl::StrCat(*of.next, " ", next->why_not.empty() ? VerdictText(*next) : "tells nothing"));
+}
+
 std::string Headline(const FitAnswer& a) {
+  if (a.varied.has_value()) return ValuesHeadline(a);
   const std::string on = absl::StrCat(" on ", CardText(a));
   if (a.base.verdict == FitVerdict::kFits) {
     return absl::StrCat("fits", on, " as it is: peak reserved ", PeakText(a.base), SpareText(a, a.base));
@@ -103,9 +124,19 @@ std::string Headline(const FitAnswer& a) {
 // What was not tried, and what --allow would add.
 std::vector<std::string> Remarks(const FitAnswer& a) {
   std::vector<std::string> out;
+  if (a.varied.has_value()) {
+    if (a.varied->is_over) out.push_back("the time was up before the search was at its end: --budget gives more");
+    if (!a.varied->where.empty()) out.push_back(absl::StrCat("the batch is made at ", a.varied->where));
+    return out;
+  }
   if (a.stop_step.has_value()) {
     out.push_back(absl::StrCat("rows end after step ", *a.stop_step, " of ", FormatCount(a.steps),
                                ": what comes later needed no more in the program as it is"));
+  }
+  if (a.set.has_value() && a.set->operations > 0 && a.base.operations > 0) {
+    out.push_back(absl::StrFormat("a step computes %.3g floating-point operations, where it is %.3g as it is: x %.2f",
+                                  static_cast<double>(a.set->operations), static_cast<double>(a.base.operations),
+                                  static_cast<double>(a.set->operations) / static_cast<double>(a.base.operations)));
   }
   if (a.untried > 0) {
     out.push_back(
@@ -186,6 +217,29 @@ void AppendLines(const FitAnswer& a, std::string& out) {
   absl::StrAppend(&out, "  or leave the files as they are: ", WithFlag(a), " SCRIPT ARGS...\n");
 }
 
+void AppendValues(const FitAnswer& a, std::string& out) {
+  AppendSection("VALUES", "each a run on the card, to its end", out);
+  const int width = static_cast<int>(std::max<std::size_t>(a.varied->name.size(), 6));
+  absl::StrAppend(&out, absl::StrFormat("  %*s  %13s  %s\n", width, a.varied->name, "peak reserved", "verdict"));
+  for (const FitValues::Value& one : a.varied->values) {
+    absl::StrAppend(&out,
+                    absl::StrFormat("  %*d  %13s  %s", width, one.value, PeakText(one.row), VerdictText(one.row)));
+    if (!one.row.why_not.empty())
+      absl::StrAppend(&out, ": ", ShortenedSentence(Printable(one.row.why_not), kReasonWidth));
+    out += "\n";
+  }
+}
+
+std::string ValuesMarkdown(const FitAnswer& a) {
+  std::string out =
+      absl::StrCat("**", Headline(a), "**\n\n| ", a.varied->name, " | peak reserved | verdict |\n|---|---|---|\n");
+  for (const FitValues::Value& one : a.varied->values) {
+    absl::StrAppend(&out, "| ", one.value, " | ", PeakText(one.row), " | ", VerdictText(one.row), " |\n");
+  }
+  for (const std::string& remark : Remarks(a)) absl::StrAppend(&out, "\n- ", remark);
+  return out;
+}
+
 }  // namespace
 
 std::string ToText(const FitAnswer& answer) {
@@ -194,6 +248,10 @@ std::string ToText(const FitAnswer& answer) {
   for (const std::string& remark : Remarks(answer)) {
     out += std::string(kIndent, ' ');
     AppendWrapped(remark, kIndent, out);
+  }
+  if (answer.varied.has_value()) {
+    AppendValues(answer, out);
+    return out;
   }
   AppendSection("CHANGES", "each alone, from outside; a row is a run", out);
   AppendTable(answer, TableRows(answer), true, out);
@@ -210,6 +268,7 @@ std::string ToText(const FitAnswer& answer) {
 }
 
 std::string ToMarkdown(const FitAnswer& answer) {
+  if (answer.varied.has_value()) return ValuesMarkdown(answer);
   std::string out =
       absl::StrCat("**", Headline(answer), "**\n\n| change | peak reserved | saved | verdict | line | costs |\n",
                    "|---|---|---|---|---|---|\n");
@@ -241,8 +300,20 @@ Json RowJson(const FitAnswer& a, const FitRow& row) {
           {"device_bytes", OrNull(row.device_bytes)},
           {"failed_step", OrNull(row.failed_step)},
           {"costs", CostsText(a, row)},
+          {"operations", row.operations > 0 ? Json(row.operations) : Json()},
           {"known_by", row.ran_on_card ? "run on the card" : "run in ample room"},
           {"why_not", TextOrNull(row.why_not)}};
+}
+
+Json ValuesJson(const FitAnswer& a) {
+  if (!a.varied.has_value()) return {};
+  Json values = Json::Array();
+  for (const FitValues::Value& one : a.varied->values) {
+    values.Append({{"value", one.value}, {"run", RowJson(a, one.row)}});
+  }
+  return {{"name", a.varied->name},         {"largest", OrNull(a.varied->largest)},
+          {"next", OrNull(a.varied->next)}, {"where", TextOrNull(a.varied->where)},
+          {"is_over", a.varied->is_over},   {"values", values}};
 }
 
 }  // namespace
@@ -255,6 +326,7 @@ std::string ToJson(const FitAnswer& answer) {
               {"stop_step", OrNull(answer.stop_step)},
               {"as_it_is", RowJson(answer, answer.base)},
               {"set", answer.set.has_value() ? RowJson(answer, *answer.set) : Json()}};
+  out["varied"] = ValuesJson(answer);
   out["changes"] = Json::Array();
   for (const FitChange& change : answer.changes) {
     out["changes"].Append({{"name", change.name},

@@ -43,7 +43,22 @@ struct FitRow {
   std::optional<std::uint64_t> device_bytes;         // the same with all that lies outside: what the card must have
   std::optional<std::uint64_t> failed_step;          // where it fails, if that is known
   std::string why_not;                               // why the run tells nothing
+  std::uint64_t operations = 0;                      // floating-point ones of a step, in a run of its own; 0: not known
   bool ran_on_card = false;                          // else in ample room as that card, whose peak decides
+};
+
+// The values of one argument of the program, or of its batch.
+struct FitValues {
+  struct Value {
+    std::uint64_t value = 0;
+    FitRow row;
+  };
+  std::string name;                      // "--batch-size", "batch"
+  std::vector<Value> values;             // ascending; each a run on the card
+  std::optional<std::uint64_t> largest;  // that fits
+  std::optional<std::uint64_t> next;     // the least that was run above it, and does not fit
+  std::string where;                     // of a batch that is changed from outside: the line of the program
+  bool is_over = false;                  // the time was up before it was found
 };
 
 struct FitAnswer {
@@ -57,6 +72,7 @@ struct FitAnswer {
   std::vector<FitRow> rows;          // of one change each
   std::vector<FitRow> sets;          // of several, in the order in which they were tried
   std::optional<FitRow> set;         // the cheapest that fits, run on the card to its end
+  std::optional<FitValues> varied;   // then no change is made
   std::vector<std::string> allowed;  // kinds of altered results
   std::uint64_t runs = 0;
   std::uint64_t untried = 0;  // sets that were left when the time was up

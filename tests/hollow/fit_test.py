@@ -4,6 +4,9 @@ Needs PyTorch, in this Python or in an environment of the real programs (conform
 """
 
 import glob
+import importlib
+import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -24,8 +27,8 @@ torch.set_default_dtype(torch.float64)
 kept = []
 def keep(optimizer, args, kwargs):
     kept.append([p.grad.clone() for g in optimizer.param_groups for p in g["params"] if p.grad is not None])
-from torch.optim.optimizer import register_optimizer_step_pre_hook
-register_optimizer_step_pre_hook(keep)
+from torch.optim.optimizer import register_optimizer_step_post_hook
+register_optimizer_step_post_hook(keep)  # a step may compute its gradients itself
 """
 
 BLOCKS = """
@@ -98,6 +101,86 @@ arguments = TrainingArguments(tempfile.mkdtemp(), per_device_train_batch_size=4,
 Trainer(model, arguments, train_dataset=data).train()
 torch.save((kept, list(model.state_dict().values()), []), sys.argv[1])
 """
+
+
+# What makes a model and its data; the loop is the same for all. Dropout is off: a part of a batch draws other numbers.
+VIT = """
+from transformers import ViTConfig, ViTForImageClassification
+model = ViTForImageClassification(ViTConfig(hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32, image_size=16,
+                                            patch_size=4, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
+data = [{"pixel_values": torch.randn(3, 16, 16), "labels": torch.tensor(index % 2)} for index in range(10)]
+"""
+
+T5 = """
+from transformers import T5Config, T5ForConditionalGeneration
+model = T5ForConditionalGeneration(T5Config(d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, vocab_size=64, dropout_rate=0.0,
+                                            decoder_start_token_id=0))
+data = [{"input_ids": torch.randint(1, 64, (12,)), "labels": torch.randint(1, 64, (6,))} for _ in range(10)]
+"""
+
+LLAMA_LORA = """
+from peft import LoraConfig, get_peft_model
+from transformers import LlamaConfig, LlamaForCausalLM
+model = LlamaForCausalLM(LlamaConfig(hidden_size=16, intermediate_size=32, num_hidden_layers=3, num_attention_heads=2, vocab_size=64))
+model = get_peft_model(model, LoraConfig(r=2, target_modules=["q_proj", "v_proj"], lora_dropout=0.0))
+data = [dict.fromkeys(("input_ids", "labels"), torch.randint(0, 64, (12,))) for _ in range(10)]
+"""
+
+RESNET = """
+from torchvision.models import resnet18
+class Net(torch.nn.Module):  # a mean over the samples, and no batch norm, of which a part of a batch has another
+    def __init__(self):
+        super().__init__()
+        self.net = resnet18(num_classes=3, norm_layer=lambda channels: torch.nn.GroupNorm(4, channels))
+    def forward(self, x, labels):
+        return type("Output", (), {"loss": torch.nn.functional.cross_entropy(self.net(x), labels)})
+model = Net()
+data = [{"x": torch.randn(3, 32, 32), "labels": torch.tensor(index % 3)} for index in range(10)]
+"""
+
+LOOP = """
+loader = torch.utils.data.DataLoader(data, batch_size=4)
+optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.01)  # Adam makes steps of rounding errors
+model.train()
+PREPARE
+for batch in loader:
+    loss = model(**batch).loss
+    BACKWARD
+    optimizer.step()
+    optimizer.zero_grad()
+torch.save((kept, list(model.state_dict().values()), []), sys.argv[1])
+"""
+
+LIGHTNING = """
+import lightning
+import tempfile
+class Residual(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wide, self.narrow = torch.nn.Linear(8, 32), torch.nn.Linear(32, 8)
+    def forward(self, x):
+        return x + self.narrow(torch.tanh(self.wide(x)))
+class Module(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.model = torch.nn.Sequential(Residual(), Residual(), torch.nn.Linear(8, 3))
+    def training_step(self, batch, index):
+        return torch.nn.functional.cross_entropy(self.model(batch[0]), batch[1])
+    def configure_optimizers(self):
+        return torch.optim.AdamW(self.parameters(), lr=0.01)
+module = Module()
+data = torch.utils.data.TensorDataset(torch.randn(24, 8), torch.randint(0, 3, (24,)))
+trainer = lightning.Trainer(accelerator="cpu", max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                            enable_model_summary=False, default_root_dir=tempfile.mkdtemp())
+trainer.fit(module, torch.utils.data.DataLoader(data, batch_size=8))
+torch.save((kept, list(module.state_dict().values()), []), sys.argv[1])
+"""
+
+
+def loop(model, accelerate=False):
+    prepare = "from accelerate import Accelerator; accelerator = Accelerator(cpu=True); model, optimizer, loader = accelerator.prepare(model, optimizer, loader)"
+    text = LOOP.replace("PREPARE", prepare if accelerate else "")
+    return model + text.replace("BACKWARD", "accelerator.backward(loss)" if accelerate else "loss.backward()")
 
 
 def blocks(workers=0, zeroes_before=False):
@@ -181,10 +264,104 @@ torch.save"""
             self.skipTest("no transformers")
         self.expect_alike(GPT2, ["half-batch", "checkpointing", "no-cache,quarter-batch,checkpointing", "sdpa"])
 
+    def test_states_that_wait_elsewhere_come_back(self):
+        """That they wait on the host is for a GPU (conformance/fitted/states.py); here, that a step has them."""
+        sys.path.insert(0, PACKAGE)
+        from ashlar_gpu.fit import optimizers
+        import torch
+
+        parameter = torch.nn.Parameter(torch.ones(3, device="meta"))
+        optimizer = torch.optim.Adam([parameter])
+        optimizer.state[parameter] = {"step": torch.tensor(1.0), "exp_avg": torch.ones(3)}
+        names = {"torch": torch}
+        exec(optimizers.MOVE, names)
+        names["move"](optimizer, False)
+        states = optimizer.state[parameter]
+        self.assertEqual((states["exp_avg"].device.type, states["step"].device.type), ("meta", "cpu"))
+
+    def test_a_loss_of_many_classes_in_parts(self):
+        text = """
+model = torch.nn.Linear(8, 4096)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for reduction in ("mean", "sum", "mean"):
+    targets = torch.randint(0, 4096, (21,))
+    targets[3] = 5
+    loss = torch.nn.CrossEntropyLoss(ignore_index=5, reduction=reduction)(model(torch.randn(21, 8)), targets)
+    (loss * 0.5).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+torch.save((kept, list(model.state_dict().values()), []), sys.argv[1])
+"""
+        self.expect_alike(text, ["chunked-loss"])
+
     def test_a_trainer(self):
         if not has("transformers") or not has("accelerate"):
             self.skipTest("no transformers and accelerate")
         self.expect_alike(TRAINER, ["half-batch", "checkpointing", "half-batch,checkpointing"])
+
+    def test_models_of_other_kinds(self):
+        needs = {"vit": (VIT, "transformers"), "t5": (T5, "transformers"), "llama": (LLAMA_LORA, "peft"), "resnet": (RESNET, "torchvision")}
+        for name, (text, module) in needs.items():
+            with self.subTest(name):
+                if not has(module):
+                    self.skipTest("no " + module)
+                self.expect_alike(loop(text), ["half-batch,checkpointing"])
+
+    def test_a_loop_of_accelerate_which_reads_a_batch_ahead(self):
+        if not has("transformers") or not has("accelerate"):
+            self.skipTest("no transformers and accelerate")
+        self.expect_alike(loop(VIT, accelerate=True), ["half-batch", "quarter-batch,checkpointing"])
+
+    def test_a_trainer_of_lightning(self):
+        if not has("lightning"):
+            self.skipTest("no lightning")
+        self.expect_alike(LIGHTNING, ["half-batch", "checkpointing"])
+
+    def facts_of(self, text, *more):
+        start = "start.start(%s)" % ", ".join(("_imports.after", "None", repr(self.folder.name)) + more)
+        script = "import sys; sys.path.insert(0, %r)\nfrom ashlar_gpu import _imports\nfrom ashlar_gpu.fit import start\n%s\n%s"
+        command = [sys.executable, "-B", "-c", script % (PACKAGE, start, text)]
+        done = subprocess.run(command, stderr=subprocess.PIPE, universal_newlines=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (path,) = glob.glob(os.path.join(self.folder.name, "fit-*.json"))
+        with open(path) as file:
+            return json.load(file)
+
+    def test_a_program_that_does_not_train_has_calls_for_steps(self):
+        text = """
+import torch
+model = torch.nn.Linear(8, 8).eval()
+x = torch.randn(4, 8)
+for _ in range(7):
+    x = model(x)
+"""
+        facts = self.facts_of(text)
+        self.assertEqual((facts["steps"], facts["trains"]), (7, False))
+        (grads,) = [change for change in facts["changes"] if change["name"] == "no-grad-eval"]
+        self.assertTrue(grads["applies"])
+
+    def test_operations_of_a_step_are_counted(self):
+        text = """
+import torch
+model = torch.nn.Linear(8, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(5):
+    model(torch.randn(4, 8)).mean().backward()
+    optimizer.step()
+"""
+        facts = self.facts_of(text, "counts=True")
+        product = 2 * 4 * 8 * 3
+        self.assertEqual((facts["steps"], facts["operations"]), (2, 2 * product))  # forward, and the gradient of the weights
+
+    def test_a_batch_of_another_size(self):
+        small = loop(VIT).replace("batch_size=4", "batch_size=2")
+        (grads, _, _), _ = self.run_program(small, "")
+        (others, _, _), words = self.run_program(loop(VIT), "batch-size=2")
+        self.assertNotIn("was not made", words)
+        self.assertEqual(len(grads), 5)
+        for step, other in zip(grads, others):
+            for one, two in zip(step, other):
+                self.expect_close(one, two, "batch-size=2")
 
     def test_the_command_line(self):
         script, made = (os.path.join(self.folder.name, name) for name in ("train.py", "made"))
@@ -236,9 +413,11 @@ def run_here(text, names, made):
             sys.stderr.write("%s was not made: %s\n" % (change.name, change.told()["why_not"]))
 
 
-def has(module):
-    import importlib.util
+IMPORTS = ("torch", "transformers.trainer", "transformers.models.vit.modeling_vit", "peft", "torchvision.models", "lightning")
+# once, before the children
 
+
+def has(module):
     return importlib.util.find_spec(module) is not None
 
 
@@ -251,8 +430,9 @@ def main():
             sys.exit(SKIPPED)
         os.environ["ASHLAR_FIT_TEST"] = "1"  # once
         os.execv(found[-1], [found[-1], "-B"] + sys.argv)
-    import torch  # noqa: F401  (once, before the children)
-
+    for name in IMPORTS:
+        if has(name.partition(".")[0]):
+            importlib.import_module(name)
     unittest.main()
 
 

@@ -1,8 +1,13 @@
 // ashlar fit: which runs are made, what is told of each, and what is told where a program cannot be run again.
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,6 +75,16 @@ class FitTest : public LaunchedTest {
     EXPECT_EQ(result.code, code) << result.error;
     return json::parse(result.out, nullptr, false);
   }
+  // It takes a GiB and 100 MiB for each of a batch, whose size is in the shell's `value`.
+  std::string Grows(const std::vector<json>& changes) const {
+    std::string text;
+    for (const auto& [limit, peak] : {std::pair("-le 120", 13 * kGiB), std::pair("-gt 120", 20 * kGiB)}) {
+      absl::StrAppend(&text, "if [ $value ", limit, " ]; then\n", LeavingText("process-7.json", Books(peak)),
+                      LeavingText("info-7.json", Info(nullptr, peak)), LeavingText("fit-7.json", Facts(changes, peak)),
+                      "fi\n");
+    }
+    return text;
+  }
   static json Names(const std::vector<std::string>& names) { return names; }
   static json RowOf(const json& rows, const std::vector<std::string>& changes) {
     for (const json& row : rows) {
@@ -87,7 +102,7 @@ TEST_F(FitTest, SaysWhatIsWrongWithTheLine) {
   ExpectError(Run("fit --device T4 --budget 0s -- true"), 2, {"--budget: '0s'"});
   ExpectError(Run("fit --device T4 --jobs 0 -- true"), 2, {"--jobs: 0"});
   ExpectError(Run("fit --device T4 -- no_such_program"), 127, {"no_such_program"});
-  ExpectError(Run("fit --device T4 -- true"), 3, {"no process trained by PyTorch"});
+  ExpectError(Run("fit --device T4 -- true"), 3, {"no process trained or called a model of PyTorch"});
   EXPECT_THAT(Run("fit --device T4 -- sh -c 'exit 5'").error, HasSubstr("the program as it is ended with exit code 5"));
   EXPECT_EQ(Run("fit --device T4 -- sh -c 'exit 5'").code, 5);
 }
@@ -118,7 +133,7 @@ TEST_F(FitTest, EachChangeIsARowAndTheCheapestThatFitsIsProven) {
   EXPECT_EQ(answer["set"]["changes"], Names({"cheap"}));
   EXPECT_EQ(answer["set"]["known_by"], "run on the card");
   EXPECT_EQ(answer["stop_step"], 4) << "two behind the step that decided";
-  EXPECT_EQ(answer["runs"], 6) << "as it is, the same on the card, three rows, the proof";
+  EXPECT_EQ(answer["runs"], 8) << "as it is, the same on the card, three rows, the proof, two that count operations";
 }
 
 TEST_F(FitTest, EffectsDoNotAddUpSoASetIsRun) {
@@ -179,6 +194,129 @@ TEST_F(FitTest, AProgramThatCannotBeRunAgainIsToldOf) {
              absl::StrCat("if [ -n \"$ASHLAR_APART\" ]; then echo EOFError: EOF when reading a line >&2; exit 1; fi\n",
                           Leaves({Change("a", 1)}, 20 * kGiB)));
   ExpectError(Run("fit --device T4 -- " + program), 3, {"cannot be run again", "EOFError"});
+}
+
+// Of the program's own argument: on the card, to its end, and one more fails.
+TEST_F(FitTest, TheLargestValueIsTheOneBeforeTheFirstThatFails) {
+  const std::string program =
+      Script("program",
+             absl::StrCat("value=8\nwhile [ $# -gt 0 ]; do case $1 in --n) value=$2; shift;; --n=*) value=${1#--n=};; "
+                          "esac; shift; done\nif [ $value -gt 120 ] && [ -n \"$ASHLAR_APART\" ]; then\n",
+                          RunsOutOfMemory(), "fi\n", Grows({})));
+  for (const char* words : {" --other 3", " --n 16", " --n=16 x"}) {
+    const json varied = Answer("--vary=--n:1..1000", program + words)["varied"];
+    EXPECT_EQ(varied["name"], "--n");
+    EXPECT_EQ(varied["largest"], 120);
+    EXPECT_EQ(varied["next"], 121);
+    for (const json& value : varied["values"]) {
+      EXPECT_EQ(value["run"]["fits"], value["value"] <= 120) << value;
+      EXPECT_EQ(value["run"]["known_by"], "run on the card");
+    }
+  }
+  const json some = Answer("--vary=--n:4,200,100", program)["varied"];
+  EXPECT_EQ(some["largest"], 100);
+  EXPECT_EQ(some["values"].size(), 3U);
+  EXPECT_TRUE(Answer("--vary=--n:130,200", program, 1)["varied"]["largest"].is_null());
+  const std::string text = Run("fit --device T4 --jobs 1 --vary={}:119..121 -- " + program + " --n={}").out;
+  EXPECT_THAT(text, AllOf(HasSubstr("value 120 is the largest that fits on T4"), HasSubstr("121 fails")));
+  ExpectError(Run("fit --device T4 --vary=--n -- true"), 2, {"--vary: '--n' is no ARGUMENT:VALUES", "1..256"});
+  ExpectError(Run("fit --device T4 --vary=--n:9..1 -- true"), 2, {"--vary: '--n:9..1'"});
+}
+
+TEST_F(FitTest, TheLargestBatchIsMadeFromOutside) {
+  json told = Facts({}, 13 * kGiB);
+  told["batch"] = {{"size", 32}, {"samples", 5000}, {"where", "train.py:9"}, {"why_not", ""}};
+  std::string cases;
+  for (const char* name : {"batch-size=32", "batch-size=64", "batch-size=96", "batch-size=112", "batch-size=120"}) {
+    absl::StrAppend(&cases, name, ")\n", Leaves({Change(name, 1)}, 13 * kGiB), ";;\n");
+  }
+  const std::string program = Script(
+      "program", absl::StrCat("case $ASHLAR_FIT in\nwatch)\n", Leaves({}, 13 * kGiB), LeavingText("fit-7.json", told),
+                              ";;\n", cases, "*)\n", RunsOutOfMemory(), ";;\nesac\nexit 0\n"));
+  const json varied = Answer("--goal largest-batch", program)["varied"];
+  EXPECT_EQ(varied["name"], "batch");
+  EXPECT_EQ(varied["largest"], 120);
+  EXPECT_EQ(varied["next"], 121);
+  EXPECT_EQ(varied["where"], "train.py:9");
+  EXPECT_TRUE(Answer("--goal largest-batch",
+                     Script("program", absl::StrCat(Leaves({}, 13 * kGiB), LeavingText("fit-7.json", told))),
+                     1)["varied"]["largest"]
+                  .is_null())
+      << "a run that does not tell of the batch did not make it";
+  told["batch"] = {{"size", 0}, {"samples", 0}, {"where", ""}, {"why_not", "its batches are of a sampler of its own"}};
+  const std::string other = Script("other", absl::StrCat(Leaves({}, 13 * kGiB), LeavingText("fit-7.json", told)));
+  ExpectError(Run("fit --device T4 --goal largest-batch -- " + other), 3, {"a sampler of its own", "--vary"});
+}
+
+// In runs of their own, whose peaks are not looked at.
+TEST_F(FitTest, OperationsOfTheSetAreCountedBesideThoseOfTheProgram) {
+  const std::vector<json> changes = {Change("a", 1)};
+  const auto counted = [&](std::uint64_t operations) {
+    json facts = Facts(changes, 40 * kGiB);
+    facts["operations"] = operations;
+    return LeavingText("fit-7.json", facts);
+  };
+  const std::string program = Script(
+      "program", absl::StrCat("if [ -n \"$ASHLAR_FIT_COUNTS\" ]; then\nif [ $ASHLAR_FIT = a ]; then\n", counted(1330),
+                              "else\n", counted(1000), "fi\nexit 0\nfi\n", "case $ASHLAR_FIT in\na)\n",
+                              Leaves(changes, 9 * kGiB), ";;\n*)\nif [ -n \"$ASHLAR_APART\" ]; then\n",
+                              RunsOutOfMemory(), "fi\n", Leaves(changes, 20 * kGiB), ";;\nesac\nexit 0\n"));
+  const json answer = Answer("", program);
+  EXPECT_EQ(answer["as_it_is"]["operations"], 1000);
+  EXPECT_EQ(answer["set"]["operations"], 1330);
+  EXPECT_EQ(answer["set"]["peak_reserved_bytes"], 9 * kGiB);
+  EXPECT_TRUE(answer["rows"][0]["operations"].is_null());
+  EXPECT_THAT(Run("fit --device T4 --jobs 1 -- " + program).out, HasSubstr("1.33e+03 floating-point operations"));
+}
+
+// Its steps are calls of the model, and nothing of it is cut off.
+TEST_F(FitTest, AProgramThatDoesNotTrainRunsToItsEnd) {
+  const std::vector<json> changes = {Change("a", 1)};
+  const auto leaves = [&](std::uint64_t peak_bytes) {
+    json facts = Facts(changes, peak_bytes, 60);
+    facts["trains"] = false;
+    return absl::StrCat(LeavingText("process-7.json", Books(peak_bytes)),
+                        LeavingText("info-7.json", Info(nullptr, peak_bytes)), LeavingText("fit-7.json", facts));
+  };
+  const std::string program =
+      Script("program", absl::StrCat("[ -n \"$ASHLAR_FIT_STOP\" ] && exit 7\ncase $ASHLAR_FIT in\na)\n",
+                                     leaves(9 * kGiB), ";;\n*)\nif [ -n \"$ASHLAR_APART\" ]; then\n", RunsOutOfMemory(),
+                                     "fi\n", leaves(20 * kGiB), ";;\nesac\nexit 0\n"));
+  const json answer = Answer("", program);
+  EXPECT_EQ(answer["set"]["changes"], Names({"a"}));
+  EXPECT_TRUE(answer["stop_step"].is_null());
+}
+
+TEST_F(FitTest, OnlyWhatIsNamedIsTried) {
+  const std::vector<json> changes = {Change("a", 1), Change("b", 2)};
+  const std::string program = Program(changes, {{"b", Leaves({Change("b", 2)}, 9 * kGiB)}});
+  const json answer = Answer("--only b", program);
+  EXPECT_EQ(answer["rows"].size(), 1U);
+  EXPECT_EQ(answer["changes"][0]["why_not"], "--only leaves it out");
+  EXPECT_EQ(answer["set"]["changes"], Names({"b"}));
+  ExpectError(Run("fit --device T4 --only c -- " + program), 2, {"--only: there is no change 'c'", "a, b"});
+}
+
+// What a launcher that was killed left goes; what others name as we name ours stays.
+TEST_F(FitTest, AFolderOfTheUsersIsNotTakenForOneThatWasLeft) {
+  const auto make = [&](const std::string& name, const std::string& file) {
+    const std::string path = folder_ + name;
+    EXPECT_EQ(mkdir(path.c_str(), 0700), 0);
+    std::ofstream(path + file) << "words";
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+    return path;
+  };
+  const std::string users = make("ashlar-models", "/weights");
+  const std::string left = make("ashlar-a1b2c3", "/lock");
+  const std::vector<json> changes = {Change("a", 1)};
+  const std::string program = Program(changes, {{"a", Leaves(changes, 9 * kGiB)}});
+  const std::string before = std::getenv("TMPDIR") != nullptr ? std::getenv("TMPDIR") : "/tmp";
+  setenv("TMPDIR", folder_.c_str(), 1);
+  const Result result = Run("fit --device T4 -- " + program);
+  setenv("TMPDIR", before.c_str(), 1);
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(FileBytes(users + "/weights"), "words");
+  EXPECT_FALSE(std::filesystem::exists(left));
 }
 
 // The program's own output goes to standard error, and what its further runs write goes nowhere.

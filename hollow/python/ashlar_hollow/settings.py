@@ -11,6 +11,7 @@ SKIP_INIT = "ASHLAR_SKIP_INIT"
 NAMES = "ASHLAR_NAMES"  # how long one look at who holds the memory may take: "3s", "off"
 FIT = "ASHLAR_FIT"  # changes to make, with commas between; "watch": none, and each says where it would be made
 FIT_STOP = "ASHLAR_FIT_STOP"  # the step after which a changed program ends
+FIT_COUNTS = "ASHLAR_FIT_COUNTS"  # the run counts the operations of a step
 APART = "ASHLAR_APART"  # the folder for the files of a program that is run again
 
 

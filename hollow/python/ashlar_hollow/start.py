@@ -34,7 +34,8 @@ def _fit(names):
     from .fit import start
 
     chosen = None if names == "watch" else names.split(",")
-    start.start(imports.after, chosen, settings.record_folder(), settings.number(settings.FIT_STOP, 0))
+    start.start(imports.after, chosen, settings.record_folder(), settings.number(settings.FIT_STOP, 0),
+                counts=settings.flag(settings.FIT_COUNTS))
 
 
 def start():

@@ -62,6 +62,18 @@ FitAnswer SomeAnswer() {
   return out;
 }
 
+FitValues SomeValues() {
+  FitValues out;
+  out.name = "--batch-size";
+  out.values = {{16, RowOf("", FitVerdict::kFits, 8000)}, {24, RowOf("", FitVerdict::kFits, 9000)}, {25, {}}};
+  for (FitValues::Value& one : out.values) one.row.changes.clear();
+  out.values[2].row.verdict = FitVerdict::kFails;
+  out.values[2].row.failed_step = 1;
+  out.largest = 24;
+  out.next = 25;
+  return out;
+}
+
 std::vector<std::vector<std::string>> ChangesOf(const std::vector<FitSet>& sets) {
   std::vector<std::vector<std::string>> out;
   for (const FitSet& set : sets) out.push_back(set.changes);
@@ -137,7 +149,27 @@ TEST(FitReportTest, SaysWhatFitsWhatItSavesAndWhatToWrite) {
   without.untried = 7;
   EXPECT_THAT(InOneLine(report::ToText(without)),
               AllOf(HasSubstr("no set that was tried fits"), HasSubstr("7 dearer sets"), Not(HasSubstr("WRITE"))));
-  ExpectBySchema({answer, without});
+  FitAnswer varied = SomeAnswer();
+  varied.varied = SomeValues();
+  ExpectBySchema({answer, without, varied});
+}
+
+TEST(FitReportTest, SaysTheLargestValueAndThatTheNextOneFails) {
+  FitAnswer answer = SomeAnswer();
+  answer.varied = SomeValues();
+  const std::string text = InOneLine(report::ToText(answer));
+  for (const char* part : {"--batch-size 24 is the largest that fits on T4 of 14.65 GiB: peak reserved 8.79 GiB",
+                           "25 fails at step 1", "VALUES", "16 7.81 GiB fits", "25 - fails at step 1"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("CHANGES")));
+  EXPECT_THAT(report::ToMarkdown(answer), HasSubstr("| 25 | - | fails at step 1 |"));
+  answer.varied->next.reset();
+  answer.varied->is_over = true;
+  EXPECT_THAT(InOneLine(report::ToText(answer)),
+              AllOf(HasSubstr("no larger one was asked for"), HasSubstr("--budget")));
+  answer.varied->largest.reset();
+  EXPECT_THAT(report::ToText(answer), HasSubstr("no --batch-size that was tried fits"));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ class Parts(object):
         self.count = 1
         self.part = None  # (share of the batch, whether it is its last), of the part under way
         self.is_pending = False  # gradients of this batch were made, and no step
+        self.ahead = None  # of a loader that reads a batch ahead and is being started: what its parts are
 
     # --- what waits ---
 
@@ -90,7 +91,24 @@ class Parts(object):
             made = original(loader)
         finally:
             vars(loader)["batch_sampler"] = whole
-        return _Iterator(self, made, sampler.told) if trains else made
+        if not trains:
+            return made
+        if self.ahead is None:
+            return _Iterator(self, made, sampler.told)
+        self.ahead.append(sampler.told)
+        return made
+
+    def iterate_ahead(self, original, loader):
+        """A loader that reads a batch ahead of the one that it gives: accelerate's."""
+        batches, told = original(loader), []
+        self.ahead = told
+        try:
+            for batch in batches:
+                self.ahead = None
+                self.part = told[-1].popleft() if told and told[-1] else None
+                yield batch
+        finally:
+            self.ahead = self.part = None
 
 
 class _Parted(object):

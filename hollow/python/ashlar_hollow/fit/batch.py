@@ -1,16 +1,13 @@
-"""A batch in parts, whose gradients add up: half, a quarter, an eighth of it at a time."""
+"""A batch in parts, whose gradients add up: half, a quarter, an eighth of it at a time. Or one of another size."""
 
 from .change import Change
-
-NORMS = "_BatchNorm"
-
 
 class Parts(Change):
     group = "batch"
     costs = "more time where a smaller batch fills the GPU less"
     without = "no DataLoader is iterated for training"
     count = 1
-    loop = None
+    loop = trainer = None
 
     def on_trainer(self, arguments, where):
         size = arguments.per_device_train_batch_size
@@ -20,6 +17,27 @@ class Parts(Change):
         self.applies(where, "per_device_train_batch_size=%d, gradient_accumulation_steps=%d" % (size, steps))
         if self.is_on:
             arguments.per_device_train_batch_size, arguments.gradient_accumulation_steps = size, steps
+        return None
+
+    def on_lightning(self, given, where):
+        self.trainer = where
+        if self.is_on:
+            given["accumulate_grad_batches"] = self.count * (given.get("accumulate_grad_batches") or 1)
+
+    def on_lightning_loader(self, loader):
+        sampler, data = loader.batch_sampler, self.program.torch.utils.data
+        if type(sampler) is not data.BatchSampler:
+            return self.lacks("the DataLoader's batches are of a sampler of its own")
+        if sampler.batch_size < self.count:
+            return self.lacks("the batch is %d" % sampler.batch_size)
+        size = -(-sampler.batch_size // self.count)
+        self.applies(
+            self.trainer,
+            "Trainer(accumulate_grad_batches=%d)" % self.count,
+            "DataLoader(batch_size=%d) in place of %d" % (size, sampler.batch_size),
+        )
+        if self.is_on:
+            vars(loader)["batch_sampler"] = data.BatchSampler(sampler.sampler, size, sampler.drop_last)
         return None
 
     def on_loader(self, loader, where):
@@ -34,7 +52,7 @@ class Parts(Change):
         self.loop = (
             where,
             "batches of the DataLoader in %d parts%s" % (self.count, to),
-            "(loss / %d).backward()" % self.count,
+            ("accelerator.backward(loss / %d)" if parts.ahead is not None else "(loss / %d).backward()") % self.count,
             "optimizer.step() and optimizer.zero_grad() after every %s part" % ORDINALS[self.count],
         )
         if self.is_on:
@@ -47,8 +65,7 @@ class Parts(Change):
         return loss
 
     def on_model(self, module, where):
-        if any(NORMS in (kind.__name__ for kind in type(one).__mro__) and one.training for one in module.modules()):
-            self.also_alters = "batch-norm"
+        self.mark_norms(module)
 
     def on_step(self, optimizer, where):
         if not self.is_on and not self.program.has_trainer and self.program.most_backwards > 1:
@@ -68,3 +85,58 @@ class Eighth(Parts):
 
 
 ORDINALS = {2: "2nd", 4: "4th", 8: "8th"}
+
+
+class Size(Change):
+    """Batches of so many samples, as "batch-size=24" asks; without a number it only looks on, and tells the batch of a training."""
+
+    name, title = "batch-size", "a batch of another size"
+    without = "no DataLoader is iterated for training"
+    size = 0
+
+    def __init__(self, program, size=0):
+        Change.__init__(self, program, size > 0)
+        self.size = size
+        if size:
+            self.name = "batch-size=%d" % size
+        self.found = self.samples = 0  # the batch, and the samples that there are
+        self.trainer = None
+
+    def batch(self):
+        """For the facts of a run."""
+        told = self.told()
+        return {"size": self.found, "samples": self.samples, "where": told["where"], "why_not": told["why_not"]}
+
+    def on_trainer(self, arguments, where):
+        self.trainer = where
+        self.found = arguments.per_device_train_batch_size
+        self.applies(where, "per_device_train_batch_size=%d" % (self.size or self.found))
+        if self.is_on:
+            arguments.per_device_train_batch_size = self.size
+
+    def on_lightning(self, given, where):
+        self.trainer = where
+
+    def on_lightning_loader(self, loader):
+        return self.change(loader, self.trainer)
+
+    def on_loader(self, loader, where):
+        return self.change(loader, where)
+
+    def on_framework_loader(self, loader):
+        if not self.samples and hasattr(loader.dataset, "__len__"):
+            self.samples = len(loader.dataset)
+
+    def change(self, loader, where):
+        data = self.program.torch.utils.data
+        sampler = loader.batch_sampler
+        if type(sampler) is not data.BatchSampler:
+            return self.lacks("the DataLoader makes no batches itself" if sampler is None else "its batches are of a sampler of its own")
+        if self.size and getattr(loader, "_iterator", None) is not None:
+            return self.lacks("the workers of the DataLoader had been started before")
+        if not self.is_found:
+            self.found, self.samples = sampler.batch_size, len(sampler.sampler)
+        self.applies(where, "DataLoader(batch_size=%d)" % (self.size or self.found))
+        if self.is_on and sampler.batch_size != self.size:
+            vars(loader)["batch_sampler"] = data.BatchSampler(sampler.sampler, self.size, sampler.drop_last)
+        return None

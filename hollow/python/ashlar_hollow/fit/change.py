@@ -8,6 +8,8 @@ The program (program.py) calls the methods `on_...`. In them a change says `appl
 writes, or `lacks(...)` or `refuses(...)`, with why not. Of several places the first is shown.
 """
 
+NORMS = "_BatchNorm"
+
 
 class Change(object):
     name = ""
@@ -39,6 +41,11 @@ class Change(object):
         if self.why_not is None:
             self.why_not = why
 
+    def mark_norms(self, module):
+        """Statistics of batch norm are not those of the program as it is."""
+        if any(NORMS in (kind.__name__ for kind in type(one).__mro__) and one.training for one in module.modules()):
+            self.also_alters = "batch-norm"
+
     def told(self):
         """For the facts of a run."""
         is_found = self.is_found and self.why_not is None
@@ -55,10 +62,29 @@ class Change(object):
             "lines": self.lines if is_found else [],
         }
 
+    @staticmethod
+    def prepare(environment):
+        """Before torch is imported, where the change is on."""
+
     # --- what the program tells; a change takes what it needs ---
+
+    def on_start(self, environment):
+        """torch is imported."""
 
     def on_trainer(self, arguments, where):
         """TrainingArguments of transformers, whose fields are set and not yet read."""
+
+    def on_lightning(self, given, where):
+        """A Trainer of Lightning is about to be made; `given` is its arguments by name."""
+
+    def on_lightning_loader(self, loader):
+        """The DataLoader that Lightning's Trainer trains with, before it is iterated."""
+
+    def on_framework_loader(self, loader):
+        """A DataLoader is iterated by a framework's loop."""
+
+    def on_moved(self, module, where):
+        """A module is about to move to the GPU."""
 
     def on_optimizer(self, optimizer, kind, given, where):
         """An optimizer of torch.optim is about to be made, of the class `kind`; `given` is its arguments by name."""
@@ -69,15 +95,25 @@ class Change(object):
     def on_call(self, module, trains, where):
         """Each call of an outermost module. A context manager that it runs in, or None."""
 
+    def on_output(self, module, output, trains, where):
+        """After such a call. What the program is given."""
+        return output
+
     def on_mode(self, module, trains):
         """train() or eval()."""
 
     def on_loader(self, loader, where):
         """A DataLoader is iterated for training."""
 
+    def on_loss(self, original, where, *args, **kwargs):
+        """Before cross_entropy. What is in its place, or None."""
+
     def on_backward(self, loss, where):
         """Before it. The tensor that goes backward."""
         return loss
+
+    def on_before_step(self, optimizer):
+        """A step is about to be made."""
 
     def on_step(self, optimizer, where):
         """After a step that was made."""
@@ -85,3 +121,6 @@ class Change(object):
     def on_zero_grad(self, set_to_none, where):
         """Before it. What is set."""
         return set_to_none
+
+    def on_end(self):
+        """The program is at its end, and its peaks are known."""

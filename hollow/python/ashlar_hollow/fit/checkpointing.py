@@ -31,6 +31,7 @@ class Blocks(Change):
     def on_model(self, module, where):
         if self.program.has_trainer:
             return None
+        self.mark_norms(module)  # a forward pass that runs twice counts its batch twice
         owner = next((one for one in module.modules() if _has_switch(one)), None)
         if owner is not None:
             return self.by_switch(owner, where)

@@ -1,4 +1,6 @@
-"""Evaluation without graphs."""
+"""Evaluation without graphs, and what it computes on the host."""
+
+import weakref
 
 from .change import Change
 
@@ -27,3 +29,37 @@ class NoGrad(Change):
         if self.evaluates:
             self.refuses("what eval mode computes goes backward: %s" % where)
         return loss
+
+
+class OutputsToHost(Change):
+    name, title = "outputs-to-host", "what is kept of an evaluation is kept on the host"
+    price = 5
+    costs = "a copy to the host for each batch of an evaluation"
+    without = "no output of an evaluation is kept"
+
+    def __init__(self, program, is_on):
+        Change.__init__(self, program, is_on)
+        self.trainer = None
+        self.kept = []  # of the calls before, weakly
+
+    def on_trainer(self, arguments, where):
+        if arguments.eval_accumulation_steps is not None:
+            return self.lacks("already on: %s" % where)
+        self.trainer = where
+        if self.is_on:
+            arguments.eval_accumulation_steps = 1
+        return None
+
+    def on_call(self, module, trains, where):
+        if not trains and self.program.has_trainer and self.trainer is not None:
+            self.applies(self.trainer, "eval_accumulation_steps=1")
+
+    def on_output(self, module, output, trains, where):
+        torch = self.program.torch
+        if trains or self.program.has_trainer or not isinstance(output, torch.Tensor) or not output.is_cuda:
+            return output
+        self.kept = [one for one in self.kept if one() is not None]
+        if self.is_on or len(self.kept) > 1:  # that of the last call waits for this one to take its name
+            self.applies(where, "append(output.cpu()) in place of append(output)")
+        self.kept.append(weakref.ref(output))
+        return output.cpu() if self.is_on else output

@@ -5,22 +5,28 @@ import json
 import os
 import sys
 
+from .batch import Size
+
 
 def of(program):
     error = getattr(sys, "last_value", None)
     return {
         "pid": os.getpid(),
-        "steps": program.steps,
+        "steps": program.steps or program.calls,
+        "trains": program.steps > 0,
         "failed_step": program.failed_step,
         "phases": [{"what": what, "steps": steps} for what, steps in program.phases],
         "peaks": [{"steps": steps, "allocated": allocated, "reserved": reserved} for steps, allocated, reserved in program.peaks],
-        "changes": [change.told() for change in program.changes],
+        "changes": [change.told() for change in program.changes if change.is_on or not isinstance(change, Size)],
+        "batch": next((change.batch() for change in program.changes if isinstance(change, Size)), None),
+        "operations": None if program.counter is None else program.counter.count,
         "exception": None if error is None else type(error).__name__,
     }
 
 
 def write(program, folder):
-    program.guarded(program.look_at_memory, program.steps + 1)
+    program.guarded(program.look_at_memory, (program.steps or program.calls) + 1)
+    program.tell("on_end")
     path = os.path.join(folder, "fit-%d.json" % os.getpid())
     with open(path + ".part", "w") as out:
         json.dump(of(program), out)

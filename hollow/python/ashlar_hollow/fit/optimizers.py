@@ -1,5 +1,7 @@
-"""Optimizers: their steps' temporaries, and others that keep less of each parameter."""
+"""Optimizers: their steps' temporaries, states that wait on the host, and others that keep less of each parameter."""
 
+import importlib
+import importlib.util
 import inspect
 
 from .change import Change
@@ -13,10 +15,10 @@ class Optimizers(Change):
     def on_optimizer(self, optimizer, kind, given, where):
         taken = inspect.signature(kind.__init__).parameters
         name = kind.__name__
-        if given.get("fused"):
-            return self.lacks("fused=True: %s" % where)
         if self.argument and self.argument not in taken:
             return self.lacks("%s has no %s" % (name, self.argument))
+        if self.argument and given.get("fused"):
+            return self.lacks("fused=True: %s" % where)
         return self.change(optimizer, kind, given, where)
 
     def change(self, optimizer, kind, given, where):
@@ -52,16 +54,78 @@ class NoForeach(Optimizers):
         return None
 
 
+# What runs, and what the user writes.
+MOVE = """def move(optimizer, to_host):
+    for parameter, states in optimizer.state.items():
+        for name, one in states.items():
+            if torch.is_tensor(one) and one.dim() > 0:
+                states[name] = one.to("cpu" if to_host else parameter.device)
+"""
+
+
+class StatesToHost(Change):
+    name, title = "states-to-host", "the optimizer's states wait on the host between its steps"
+    price = 45
+    costs = "more time in each step: the states come from the host, and go back"
+    without = "no optimizer keeps states on the GPU"
+    move = None
+
+    def on_before_step(self, optimizer):
+        if self.is_on:
+            self.moved(optimizer, False)
+
+    def on_step(self, optimizer, where):
+        torch = self.program.torch
+        states = [one for states in optimizer.state.values() for one in states.values()]
+        if not any(torch.is_tensor(one) and one.dim() > 0 and one.device.type != "cpu" for one in states):
+            return
+        self.applies(where, "move(optimizer, False) before optimizer.step(), move(optimizer, True) after it, with", *MOVE.splitlines())
+        if self.is_on:
+            self.moved(optimizer, True)
+
+    def moved(self, optimizer, to_host):
+        if self.move is None:
+            names = {"torch": self.program.torch}
+            exec(MOVE, names)
+            self.move = names["move"]
+        self.move(optimizer, to_host)
+
+
 class Other(Optimizers):
     alters = "optimizer"
     costs = "another optimizer: other results"
-    kept = ()  # arguments that both have
+    kept = ("params", "lr", "weight_decay", "maximize")  # arguments that both have
+    library = "torch.optim"
+    trainers = ""  # its name among transformers' optimizers
+
+    def on_trainer(self, arguments, where):
+        optimizer = str(getattr(arguments.optim, "value", arguments.optim))
+        if not optimizer.startswith("adamw_torch"):
+            return self.lacks("optim=%r: %s" % (optimizer, where))
+        if self.kind_of("AdamW") is None:
+            return self.lacks(self.without_kind)
+        self.applies(where, 'optim="%s"' % self.trainers)
+        if self.is_on:
+            arguments.optim = self.trainers
+        return None
+
+    def kind_of(self, name):
+        """The class in the place of that one; None where it is not installed."""
+        return getattr(self.program.torch.optim, self.other, None)
+
+    @property
+    def without_kind(self):
+        return "this PyTorch has no %s" % self.other
 
     def change(self, optimizer, kind, given, where):
-        other = getattr(self.program.torch.optim, self.other, None)
-        if other is None or kind.__name__ not in ("Adam", "AdamW"):
-            return self.lacks("no Adam" if other is not None else "this PyTorch has no %s" % self.other)
-        self.applies(where, "torch.optim.%s(...) in place of %s" % (self.other, kind.__name__))
+        if self.program.has_trainer:
+            return None
+        if kind.__name__ not in ("Adam", "AdamW"):
+            return self.lacks("no Adam")
+        other = self.kind_of(kind.__name__)
+        if other is None:
+            return self.lacks(self.without_kind)
+        self.applies(where, "%s.%s(...) in place of %s" % (self.library, other.__name__, kind.__name__))
         if self.is_on:
             optimizer.__class__ = other
             for name in [one for one in given if one not in self.kept]:
@@ -71,11 +135,24 @@ class Other(Optimizers):
 
 class Adafactor(Other):
     name, title, price = "adafactor", "Adafactor in place of Adam", 70
-    other = "Adafactor"
-    kept = ("params", "lr", "weight_decay", "maximize")
+    other, trainers = "Adafactor", "adafactor"
 
 
 class Sgd(Other):
     name, title, price = "sgd", "SGD without momentum in place of Adam", 80
-    other = "SGD"
-    kept = ("params", "lr", "weight_decay", "maximize")
+    other, trainers = "SGD", "sgd"
+
+
+class EightBit(Other):
+    name, title, price = "adam-8bit", "Adam with states of 8 bits", 65
+    costs = "less time in the optimizer's step; results are rounded"
+    kept = ("params", "lr", "betas", "eps", "weight_decay")
+    library, trainers = "bitsandbytes.optim", "adamw_8bit"
+    without_kind = "bitsandbytes is not installed"
+
+    def kind_of(self, name):
+        if importlib.util.find_spec("bitsandbytes") is None:
+            return None
+        if not self.is_on:
+            return type(name + "8bit", (object,), {})  # its import is for the run that takes it
+        return getattr(importlib.import_module("bitsandbytes.optim"), name + "8bit")

@@ -1,4 +1,4 @@
-"""Autocast around the forward pass and the loss: from the outermost module's call until backward."""
+"""Sixteen bits: autocast around the forward pass and the loss, from the outermost module's call until backward; or weights."""
 
 from .change import Change
 
@@ -17,12 +17,7 @@ class Autocast(Change):
         self.scaler = None
 
     def kind(self):
-        """bf16 where the card has it."""
-        torch = self.program.torch
-        try:
-            return "bfloat16" if torch.cuda.get_device_capability() >= (8, 0) else "float16"
-        except Exception:
-            return "bfloat16"
+        return "bfloat16" if has_bf16(self.program.torch) else "float16"
 
     def on_trainer(self, arguments, where):
         if arguments.bf16 or arguments.fp16:
@@ -33,9 +28,18 @@ class Autocast(Change):
             setattr(arguments, kind, True)
         return None
 
+    def on_lightning(self, given, where):
+        if str(given.get("precision") or "32-true") not in ("32", "32-true"):
+            return self.lacks("precision=%r: %s" % (given["precision"], where))
+        kind = "bf16-mixed" if self.kind() == "bfloat16" else "16-mixed"
+        self.applies(where, 'Trainer(precision="%s")' % kind)
+        if self.is_on:
+            given["precision"] = kind
+        return None
+
     def on_model(self, module, where):
         torch = self.program.torch
-        if self.program.has_trainer:
+        if self.has_switch():
             return None
         if torch.is_autocast_enabled():
             return self.lacks("already on: %s" % where)
@@ -47,9 +51,13 @@ class Autocast(Change):
         self.applies(where, 'with torch.autocast("cuda", dtype=torch.%s):  # around the forward pass and the loss' % kind, scaler)
         return None
 
+    def has_switch(self):
+        """A framework's, which was set."""
+        return self.program.has_trainer or self.program.has_lightning
+
     def on_call(self, module, trains, where):
         torch = self.program.torch
-        if not self.is_on or not trains or self.program.has_trainer or not self.is_found or self.context is not None:
+        if not self.is_on or not trains or self.has_switch() or not self.is_found or self.context is not None:
             return
         kind = self.kind()
         if kind == "float16" and self.scaler is None:
@@ -69,6 +77,56 @@ class Autocast(Change):
         result = self.scaler.step(_Bound(original, optimizer), *args, **kwargs)
         self.scaler.update()
         return result
+
+
+class Weights(Change):
+    name, title = "bf16-weights", "weights in bf16, their gradients and the optimizer's states with them"
+    group = "precision"
+    price = 90
+    costs = "less time on tensor cores"
+    alters = "precision"
+    without = "no model moves to the GPU"
+
+    def on_lightning(self, given, where):
+        if str(given.get("precision") or "32-true") not in ("32", "32-true"):
+            return self.lacks("precision=%r: %s" % (given["precision"], where))
+        if not has_bf16(self.program.torch):
+            return self.lacks("the card has no bf16")
+        self.applies(where, 'Trainer(precision="bf16-true")')
+        if self.is_on:
+            given["precision"] = "bf16-true"
+        return None
+
+    def on_moved(self, module, where):
+        torch = self.program.torch
+        if self.program.has_lightning:
+            return None
+        if not any(one.requires_grad for one in module.parameters()):
+            return None
+        if not any(one.dtype == torch.float32 for one in module.parameters()):
+            return self.lacks("the weights are not float32")
+        if not has_bf16(torch):
+            return self.lacks("the card has no bf16")
+        self.applies(where, "model.to(torch.bfloat16) before it moves to the GPU", "inputs that are floating to torch.bfloat16")
+        if self.is_on:
+            module.to(torch.bfloat16)
+            module.register_forward_pre_hook(self.cast, with_kwargs=True)
+        return None
+
+    def cast(self, module, args, kwargs):
+        return tuple(map(self.narrowed, args)), {name: self.narrowed(one) for name, one in kwargs.items()}
+
+    def narrowed(self, one):
+        torch = self.program.torch
+        return one.to(torch.bfloat16) if isinstance(one, torch.Tensor) and one.dtype == torch.float32 else one
+
+
+def has_bf16(torch):
+    """Before capability 8.0 it is emulated."""
+    try:
+        return torch.cuda.get_device_capability() >= (8, 0)
+    except Exception:
+        return True  # no card to be asked
 
 
 class _Bound(object):

@@ -3,7 +3,7 @@
     program = Program(torch, names=["half-batch"])     # or names=None: all changes look on
     program.install(after)                             # after(module name, call): a call after a module's import
 
-A step is one of the optimizer that stepped first. A call of an outermost module trains where gradients are on and the module
+A step is one of the optimizer that stepped first; in a program without one, a call of an outermost module. A call of an outermost module trains where gradients are on and the module
 is in training mode. Nothing that is done here ends the program: what fails is said in a line, once.
 Thread rule: any thread; the place where a program is, is that of the thread that trains.
 """
@@ -29,16 +29,19 @@ class Program(object):
         self.goes_backward = False
         self.lead = None  # the optimizer whose steps are counted, by id
         self.steps = 0
+        self.calls = 0  # of outermost modules, before there is a step
         self.backwards = 0  # since the last step
         self.most_backwards = 0  # of one step
         self.trains = None  # train() or eval(), whichever was last
-        self.has_trainer = False
+        self.has_trainer = False  # of transformers
+        self.has_lightning = False
         self.modules = set()  # by id
         self.phases = []  # (what was new, steps that were done)
         self.known = set()
         self.longest = 0
         self.peaks = []  # (steps done, allocated, reserved), where one grew
         self.failed_step = None
+        self.counter = None  # of operations, in a run that counts them
         self.said = set()
 
     # --- what came new, and how much memory it took ---
@@ -65,9 +68,9 @@ class Program(object):
         if ooms and self.failed_step is None:
             self.failed_step = done
 
-    def guarded(self, call, *args):
+    def guarded(self, call, *args, **kwargs):
         try:
-            return call(*args)
+            return call(*args, **kwargs)
         except Exception as error:
             name = getattr(call, "__qualname__", "?")
             if name not in self.said:
@@ -86,6 +89,8 @@ class Program(object):
         module, tensor, optimizer = torch.nn.Module, torch.Tensor, torch.optim.Optimizer
         _put(module, "__call__", self.called)
         _put(module, "train", self.mode_set)
+        _put(module, "to", self.moved_to)
+        _put(module, "cuda", self.moved_to_gpu)
         _put(module, "zero_grad", self.zeroed)
         _put(tensor, "backward", self.went_backward)
         _put(optimizer, "__init__", self.optimizer_made)
@@ -93,10 +98,15 @@ class Program(object):
         for kind in list(vars(torch.optim).values()):
             if inspect.isclass(kind) and issubclass(kind, optimizer) and kind is not optimizer:
                 self.watch_making(kind)
+        _put(torch.nn.functional, "cross_entropy", self.lost)
         _put(torch.utils.data.DataLoader, "__iter__", self.iterated)
         _put(torch, "save", self.saved)
         self.parts.install()
         after("transformers.training_args", self.watch_trainer)
+        after("accelerate.data_loader", self.watch_accelerate)
+        for package in ("lightning.pytorch", "pytorch_lightning"):
+            after(package + ".trainer.trainer", self.watch_lightning)
+            after(package + ".trainer.connectors.data_connector", self.watch_lightning_loaders)
 
     def called(self, original, module, *args, **kwargs):
         if getattr(self.inside, "depth", 0) or self.goes_backward or _is_compiling(self.torch):
@@ -104,9 +114,10 @@ class Program(object):
         self.inside.depth = 1
         try:
             with self.outermost(module, args, kwargs):
-                return original(module, *args, **kwargs)
+                output = original(module, *args, **kwargs)
         finally:
             self.inside.depth = 0
+        return self.finished(module, output)
 
     @contextlib.contextmanager
     def outermost(self, module, args, kwargs):
@@ -119,6 +130,8 @@ class Program(object):
     def entered(self, module, args, kwargs):
         where = lines.where()
         trains = self.torch.is_grad_enabled() and module.training
+        if trains and self.counter is not None:
+            self.guarded(self.counter.begin)
         self.new_phase("training" if trains else "evaluation")
         size = max([one.numel() for one in list(args) + list(kwargs.values()) if isinstance(one, self.torch.Tensor)] or [0])
         if size > self.longest:
@@ -129,6 +142,16 @@ class Program(object):
             self.tell("on_model", module, where)
         contexts = [self.guarded(change.on_call, module, trains, where) for change in self.changes]
         return [context for context in contexts if context is not None]
+
+    def finished(self, module, output):
+        if self.lead is None:
+            self.calls += 1
+            self.guarded(self.look_at_memory, self.calls)
+        trains = self.torch.is_grad_enabled() and module.training
+        for change in self.changes:
+            made = self.guarded(change.on_output, module, output, trains, lines.where())
+            output = output if made is None else made
+        return output
 
     def mode_set(self, original, module, mode=True):
         if getattr(self.inside, "mode", 0):  # a child's
@@ -141,6 +164,24 @@ class Program(object):
         self.trains = mode
         self.tell("on_mode", module, mode)
         return result
+
+    def moved_to(self, original, module, *args, **kwargs):
+        device = self.guarded(lambda: self.torch._C._nn._parse_to(*args, **kwargs)[0])
+        if device is not None and device.type == "cuda":
+            self.tell("on_moved", module, lines.where())
+        return original(module, *args, **kwargs)
+
+    def moved_to_gpu(self, original, module, device=None):
+        self.tell("on_moved", module, lines.where())
+        return original(module, device)
+
+    def lost(self, original, *args, **kwargs):
+        where = lines.where()
+        for change in self.changes:
+            loss = self.guarded(change.on_loss, original, where, *args, **kwargs)
+            if loss is not None:
+                return loss
+        return original(*args, **kwargs)
 
     def went_backward(self, original, loss, *args, **kwargs):
         where = lines.where()
@@ -186,6 +227,7 @@ class Program(object):
             return original(optimizer, *args, **kwargs)
         if self.parts.waits():
             return accumulation.closed(args, kwargs)
+        self.tell("on_before_step", optimizer)
         self.inside.step = 1
         try:
             result = self.make_step(original, optimizer, args, kwargs)
@@ -195,10 +237,13 @@ class Program(object):
         self.backwards = 0
         if self.lead is None:
             self.lead = id(optimizer)
+            self.peaks = []  # they were told by calls
         self.tell("on_step", optimizer, lines.where())
         if self.lead == id(optimizer):
             self.steps += 1
             self.guarded(self.look_at_memory, self.steps)
+            if self.counter is not None:
+                self.guarded(self.counter.stepped)
             if self.steps == self.stop_after:
                 raise SystemExit(0)  # all that a longer run could show has been seen
         return result
@@ -220,7 +265,8 @@ class Program(object):
         return original(of, set_to_none=set_to_none)
 
     def iterated(self, original, loader):
-        if self.has_trainer:
+        if self.has_trainer or self.has_lightning:
+            self.tell("on_framework_loader", loader)
             return original(loader)
         trains = self.torch.is_grad_enabled() and self.trains is not False
         if trains:
@@ -238,6 +284,26 @@ class Program(object):
             return original(arguments, *args, **kwargs)
 
         _put(module.TrainingArguments, "__post_init__", filled)
+
+    def watch_accelerate(self, module):
+        _put(module.DataLoaderShard, "__iter__", self.parts.iterate_ahead)
+
+    def watch_lightning(self, module):
+        def made(original, trainer, *args, **given):
+            self.has_lightning = True
+            self.tell("on_lightning", given, lines.where())
+            return original(trainer, *args, **given)
+
+        _put(module.Trainer, "__init__", made)
+
+    def watch_lightning_loaders(self, module):
+        def prepared(original, connector, loader, shuffle, mode):
+            loader = original(connector, loader, shuffle=shuffle, mode=mode)
+            if getattr(mode, "value", mode) == "train" and isinstance(loader, self.torch.utils.data.DataLoader):
+                self.tell("on_lightning_loader", loader)
+            return loader
+
+        _put(module._DataConnector, "_prepare_dataloader", prepared)
 
 
 def _put(owner, name, call):

@@ -6,17 +6,25 @@
 `after(module, call)` is a call after a module's import.
 """
 
-from . import facts
+import os
+
+from . import facts, operations, table
 from .program import Program
 
 
-def start(after, names, folder=None, stop=0, made=None):
+def start(after, names, folder=None, stop=0, made=None, counts=False):
     def installed(torch):
         program = Program(torch, names, stop)
+        if counts:
+            program.counter = operations.Counter(program)
         program.install(after)
+        program.tell("on_start", os.environ)
         if folder:
             facts.at_exit(program, folder)
         if made is not None:
             made(program)
 
+    for kind in table.KINDS:
+        if names is not None and kind.name in names:
+            kind.prepare(os.environ)
     after("torch", installed)

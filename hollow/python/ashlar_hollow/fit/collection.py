@@ -1,0 +1,49 @@
+"""Cycles of Python's objects that keep device memory until the collector comes by."""
+
+import gc
+
+from .change import Change
+
+LEAST_BYTES = 1 << 20
+
+
+class Collect(Change):
+    name, title = "gc-collect", "cycles collected after each step"
+    price = 3
+    costs = "the collector's time in each step"
+    without = "no cycle keeps device memory"
+
+    def __init__(self, program, is_on):
+        Change.__init__(self, program, is_on)
+        self.before = 0
+        self.step = None  # its place
+        if not is_on:
+            gc.callbacks.append(self.collected)
+
+    def bytes(self):
+        cuda = self.program.torch.cuda
+        return cuda.memory_allocated() if cuda.is_initialized() else 0
+
+    def collected(self, phase, info):
+        if info["generation"] < 1 or self.is_found:
+            return
+        try:
+            if phase == "start":
+                self.before = self.bytes()
+            elif self.before - self.bytes() >= LEAST_BYTES:
+                self.found()
+        except Exception:
+            gc.callbacks.remove(self.collected)  # an allocator without statistics
+
+    def found(self):
+        self.applies(self.step, "gc.collect()  # after optimizer.step(); better: no cycle")
+
+    def on_step(self, optimizer, where):
+        self.step = where
+        if self.is_on:
+            self.found()
+            gc.collect()
+
+    def on_end(self):
+        if not self.is_on and not self.is_found and self.step is not None:
+            gc.collect()  # tells by collected()
