@@ -32,6 +32,10 @@ class Holder:
     line: Optional[int] = None
     function: Optional[str] = None
     nodes: Optional[int] = None  # of a graph
+    mode: Optional[str] = None  # of modules: "train", "eval" or "mixed"
+    container: Optional[str] = None  # of an element: the type of what holds it
+    traits: Tuple[str, ...] = ()
+    variables: Tuple[str, ...] = ()  # of the frames or functions that it keeps
 
     @property
     def place(self) -> str:
@@ -44,6 +48,7 @@ class Holder:
 
     def __str__(self) -> str:
         of = f" (graph of {self.nodes:,} nodes)" if self.nodes else ""
+        of += f" (by {', '.join(self.variables)})" if self.variables else ""
         where = f" in {self.place}" if self.place else ""
         return f"{self.kind.replace('_', ' ')} {self.name}{of}{where}"
 
@@ -179,6 +184,7 @@ def _index_of_not_found(holders: List[Dict[str, Any]]) -> int:
 
 
 def _answer(record: Dict[str, Any], dropped: int) -> Names:
-    held = [Holder(**one) for one in record["holders"] if one["blocks"]]
+    held = [Holder(**{key: tuple(value) if isinstance(value, list) else value for key, value in one.items()})
+            for one in record["holders"] if one["blocks"]]
     held.sort(key=lambda one: (-one.bytes, one.kind, one.name, one.place))
     return Names(tuple(held), record["live_bytes"], record["seconds"], record["bound"], record, dropped)

@@ -122,6 +122,11 @@ def owners(taken):
     return [(taken["holders"][owner]["kind"], taken["holders"][owner]["name"]) for _, owner, _ in taken["blocks"]]
 
 
+def said(taken, key):
+    """What the owner of each block has under the key."""
+    return [taken["holders"][owner].get(key) for _, owner, _ in taken["blocks"]]
+
+
 class Named(unittest.TestCase):
     def check(self, device, *expected, **given):
         taken = names_of(device, **given)
@@ -186,6 +191,20 @@ class Named(unittest.TestCase):
         self.assertEqual([one["nodes"] for one in taken["holders"] if one["kind"] == "graph"], [3])
         del total, last
 
+    def test_a_state_that_goes_on_keeps_the_graph_it_shares(self):
+        device = Device()
+        node = FunctionBase([device.tensor()])
+        logits = device.tensor(node=FunctionBase((), (node,)))
+        state = device.tensor(node=node)
+        node = None
+
+        def _call_impl(given):  # as PyTorch's module.py has it
+            self.check(device, ("graph", "state"), ("local", "logits"), ("local", "state"))
+
+        code = _call_impl.__code__.replace(co_filename=os.path.join("torch", "nn", "modules", "module.py"))
+        types.FunctionType(code, globals(), "_call_impl", None, _call_impl.__closure__)(state)
+        del logits, state
+
     def test_what_a_node_of_the_program_s_own_stores_is_its_graph_s(self):
         device = Device()
 
@@ -228,9 +247,76 @@ class Named(unittest.TestCase):
             step()
         except ValueError as error:
             kept = error
-        taken = self.check(device, ("traceback", "batch"))
-        self.assertEqual(taken["holders"][0]["function"], "step")
+        taken = self.check(device, ("traceback", "kept"))
+        self.assertEqual(taken["holders"][0]["function"], "test_a_traceback_holds_the_locals_of_its_frames")
+        self.assertEqual(taken["holders"][0]["variables"], ["batch"])
         del kept
+
+    def test_many_functions_alike_are_named_after_what_keeps_them(self):
+        device, later = Device(), []
+
+        def put_off(image):
+            later.append(lambda: image)
+
+        for _ in range(2):
+            put_off(device.tensor())
+        self.check(device, *[("closure", "image")] * 2)
+        put_off(device.tensor())
+        taken = self.check(device, *[("closure", "later[]")] * 3)
+        self.assertEqual(taken["holders"][0]["variables"], ["image"])
+        del later
+
+    def test_the_mode_of_modules_and_of_the_graphs_that_run_through_them(self):
+        device = Device()
+        weight = device.tensor()
+        inner = Module({"weight": weight})
+        model, inner.training = Module((), {"inner": inner}), True
+        model.training = False
+        node = FunctionBase([weight, device.tensor()])
+        weight = None
+        out = device.tensor(node=node)
+        node = None
+        taken = self.check(device, ("parameter", "inner.weight"), ("graph", "out"), ("local", "out"))
+        self.assertEqual(said(taken, "mode")[:2], ["train", "train"])
+        inner = None
+        taken = self.check(device, ("parameter", "model.inner.weight"), ("graph", "out"), ("local", "out"))
+        self.assertEqual(said(taken, "mode")[:2], ["eval", "eval"])
+        del model, out
+
+    def test_containers_state_dictionaries_and_what_an_optimizer_has(self):
+        device = Device()
+        model = Module({"weight": device.tensor()})
+        optimizer = Optimizer([{"params": [model._parameters["weight"]]}], {})
+        optimizer.history = [device.tensor()]
+        kept = collections.deque([{"layer.weight": device.tensor()}])
+        pair = (device.tensor(),)
+        taken = self.check(device, ("parameter", "model.weight"), ("element", "optimizer.history[]"), ("element", "kept[][]"),
+                           ("element", "pair[]"))
+        self.assertEqual(said(taken, "traits"), [["optimized"], ["of_optimizer"], ["state_dict"], None])
+        self.assertEqual(said(taken, "container"), [None, "list", "dict", None])
+        del model, optimizer, kept, pair
+
+    def test_what_a_hook_fills(self):
+        device, seen, others = Device(), [], []
+
+        class Tap(object):
+            def __init__(self):
+                self.features = {}
+
+            def see(self, module, inputs, output):
+                self.features.setdefault("x", []).append(output)
+
+        def also(module, inputs, output):
+            seen.append(output)
+
+        tap, model = Tap(), Module()
+        model._forward_hooks.update({1: tap.see, 2: also})
+        tap.see(0, 0, device.tensor())
+        seen.append(device.tensor())
+        others.append(device.tensor())
+        taken = self.check(device, ("element", "tap.features.x[]"), ("element", "seen[]"), ("element", "others[]"))
+        self.assertEqual(said(taken, "traits"), [["hooked"], ["hooked"], None])
+        del tap, model, seen, others
 
     def test_a_reference_cycle_is_named_by_its_types(self):
         device = Device()
@@ -315,6 +401,16 @@ class Named(unittest.TestCase):
             self.assertEqual(kind_of(*frames), ("not_found", "not found"))
         stack = []
         self.assertEqual(kind_of(), ("temporary", "temporary of the backward pass at work"))
+
+    def test_an_earlier_round_of_a_loop_is_not_at_work(self):
+        line = [{"filename": "/home/me/train.py", "line": 9, "name": "f"}]
+        other = [{"filename": "/home/me/train.py", "line": 8, "name": "f"}]
+        events = [{"action": "alloc", "addr": address, "frames": frames} for address, frames in
+                  ((1, line), (2, other), (3, line), (4, line))]
+        events[3:3] = [{"action": "free_completed", "addr": 1, "frames": other}]
+        stack = [("/home/me/train.py", 9)]
+        self.assertEqual(record.newest_allocations({"device_traces": [events]}, stack), {3, 4})
+        self.assertIsNone(record.newest_allocations({"device_traces": [[]]}, stack))
 
     def test_blocks_that_no_variable_needs_to_explain(self):
         device = Device()

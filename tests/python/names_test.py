@@ -51,6 +51,7 @@ class Names(unittest.TestCase):
                          [("element", "losses[]", 1024), ("not_found", "not found", 512)])
         self.assertEqual((said.live_bytes, said.named_bytes, said.bound), (1536, 1024, None))
         self.assertRegex(said.holders[0].place, r"^names_test\.py:\d+ test_who_holds_it_now\(\)$")
+        self.assertEqual(said.holders[0].container, "list")
         self.assertIn("element losses[] in names_test.py:", str(said))
         self.assertIn("losses[]", said._repr_html_())
         del losses

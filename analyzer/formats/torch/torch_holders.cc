@@ -44,6 +44,16 @@ class Members {
     const bool is_count = value != nullptr && value->kind() == Kind::kInt && value->payload() <= kMost;
     return is_count ? value->payload() : 0;
   }
+  std::vector<std::string> Texts(absl::string_view name) const {
+    const Value* value = Find(name);
+    std::vector<std::string> out;
+    if (value == nullptr || (value->kind() != Kind::kList && value->kind() != Kind::kTuple)) return out;
+    pickle::ItemCursor items = document_.Items(*value);
+    while (const Value* item = items.Next()) {
+      if (item->kind() == Kind::kString) out.push_back(ToUtf8(document_.Text(*item)));
+    }
+    return out;
+  }
   double Number(absl::string_view name) const {
     const Value* value = Find(name);
     if (value == nullptr) return 0;
@@ -62,7 +72,11 @@ trace::Holder HolderOf(const Members& members) {
           .file = members.Text("file"),
           .line = static_cast<std::int64_t>(members.Count("line")),
           .function = members.Text("function"),
-          .nodes = members.Count("nodes")};
+          .nodes = members.Count("nodes"),
+          .mode = members.Text("mode"),
+          .container = members.Text("container"),
+          .traits = members.Texts("traits"),
+          .variables = members.Texts("variables")};
 }
 
 absl::Status NoHolder(const Value& value) {
@@ -157,6 +171,13 @@ void WriteHolder(const trace::Holder& holder, const Owned& owned, pickle::Pickle
     out.Text(key);
     out.Unsigned(value);
   };
+  const auto texts = [&out](absl::string_view key, const std::vector<std::string>& values) {
+    if (values.empty()) return;
+    out.Text(key);
+    out.BeginList();
+    for (const std::string& value : values) out.Text(value);
+    out.EndList();
+  };
   out.BeginDict();
   text("kind", holder.kind);
   text("name", holder.name);
@@ -166,6 +187,10 @@ void WriteHolder(const trace::Holder& holder, const Owned& owned, pickle::Pickle
   if (holder.line > 0) count("line", static_cast<std::uint64_t>(holder.line));
   text("function", holder.function);
   if (holder.nodes > 0) count("nodes", holder.nodes);
+  text("mode", holder.mode);
+  text("container", holder.container);
+  texts("traits", holder.traits);
+  texts("variables", holder.variables);
   out.EndDict();
 }
 

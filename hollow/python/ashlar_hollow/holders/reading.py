@@ -10,6 +10,7 @@ Python up to 3.12 keeps the dictionary that `frame.f_locals` makes, and so what 
 
 import collections
 import dis
+import functools
 import gc
 import sys
 import types
@@ -130,6 +131,20 @@ class Shape(object):
         if self.fields is not None and len(self.fields) == len(found):
             return list(zip(self.fields, found))
         return [(None, one) for one in found]
+
+
+def is_cache(kind):
+    return kind is functools._lru_cache_wrapper
+
+
+def parameters_of(groups):
+    """The parameters of an optimizer's groups."""
+    found = []
+    for group in list.__iter__(groups) if type(groups) is list else ():
+        parameters = dict.get(group, "params") if is_kind(type(group), dict) else None
+        if type(parameters) in (list, tuple):
+            found.extend(parameters)
+    return found
 
 
 def one_of(kind, known):

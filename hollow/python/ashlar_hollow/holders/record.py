@@ -8,11 +8,14 @@ import os
 import sys
 
 from . import roots
+from .walk import GRAPH
 
 KEY = "ashlar_names"
 VERSION = 1
 POOL, WORKSPACE, TEMPORARY, BUCKET, NOT_FOUND = "graph_pool", "workspace", "temporary", "bucket", "not_found"
 MOST_ESCAPED = 400
+MANY_FUNCTIONS = 3  # alike: what holds them has grown, and not what one of them closes over
+MOST_VARIABLES = 6
 LIVE = "active_allocated"
 
 
@@ -31,6 +34,7 @@ class Blocks(object):
         found.sort(key=lambda one: one[0])
         self.all = found
         self.stack = stack
+        self.newest = newest_allocations(snapshot, stack)
         self.may_be_workspace = self._workspaces(workspace_bytes(os.environ))
         self.starts = [one[0] for one in found]
 
@@ -49,10 +53,11 @@ class Blocks(object):
         return self.unnamed(index)[0] != NOT_FOUND
 
     def unnamed(self, index):
-        _, _, segment, block = self.all[index]
+        start, _, segment, block = self.all[index]
         if index in self.may_be_workspace:
             return WORKSPACE, "workspace of cuBLAS", _place(block.get("frames") or ())
-        return unnamed(segment, block, self.stack)
+        is_newest = self.newest is None or start in self.newest
+        return unnamed(segment, block, self.stack, is_newest)
 
     def _workspaces(self, sizes):
         """The blocks that are as large as a library's workspace, by address as many as a stream has."""
@@ -83,21 +88,70 @@ class Record(object):
     def __init__(self, walk, blocks):
         self.walk, self.blocks = walk, blocks
         self.holders, self.indexes = [], {}
+        self.hooked = walk.traits.nodes_of_hooks(walk.seen)
+        self.inner = {}  # (name, file, line) of a variable of functions or generators -> its nodes
+        for claims in walk.claims.values():
+            node = walk.root_node(min(claims)[1])
+            if node >= 0 and walk.parents[node] >= 0:
+                self.inner.setdefault(_place_of(walk.labels[node]), set()).add(node)
+
+    def keeper_of(self, node):
+        """The node of what holds an error, or many functions alike, through which a block is held; -1: neither."""
+        walk = self.walk
+        keeper = walk.error_of(node)
+        if keeper < 0:
+            node = walk.root_node(node)
+            if node >= 0 and len(self.inner.get(_place_of(walk.labels[node]), ())) >= MANY_FUNCTIONS:
+                keeper = walk.parents[node]
+        return keeper
+
+    def owner(self, node, index):
+        holder, variable = self.of_node(node, index)
+        self._add_traits(holder, node, index, variable)
+        count = self.walk.nodes_of_graph.pop(node, 0)
+        if count:
+            holder["nodes"] = holder.get("nodes", 0) + count
+        return holder
 
     def of_node(self, node, index):
-        """`index`: of the block. What has no variable is told by the line that allocated the block."""
+        """The holder and, where it keeps frames or functions, the variable of these.
+
+        `index`: of the block. What has no variable is told by the line that allocated the block.
+        """
         walk = self.walk
-        root = walk.root_of(node)
-        kind, name = walk.kind_of(node), walk.name_of(node)
+        variable, keeper = None, self.keeper_of(node)
+        if keeper >= 0 and walk.name_of(keeper):
+            variable = walk.root_of(node)
+        root = walk.root_of(keeper if variable is not None else node)
+        kind, name = walk.kind_of(node), walk.name_of(keeper if variable is not None else node)
+        if variable is not None and kind == GRAPH:
+            kind = walk.kind_of(walk.root_node(node))
         if root is None or root.kind == roots.UNSEEN_HOLDER:
             place = _place(self.blocks.all[index][3].get("frames") or ())
         else:
             place = root.file, root.line, root.function
-        holder = self.holder(kind, name, place)
-        count = walk.nodes_of_graph.pop(node, 0)
-        if count:
-            holder["nodes"] = holder.get("nodes", 0) + count
-        return holder
+        return self.holder(kind, name, place), variable
+
+    def _add_traits(self, holder, node, index, variable):
+        walk, traits = self.walk, self.walk.traits
+        modes = walk.modes_of_graph.get(node) or {traits.is_training(walk, node)}
+        mode = _mode(modes)
+        if mode is not None:
+            holder["mode"] = mode if holder.get("mode", mode) == mode else "mixed"
+        container = traits.container_of(walk, node)
+        if container is not None:
+            holder["container"] = container
+        found = set(holder.get("traits", ()))
+        found.update(traits.of(walk, node, self.hooked))
+        if index in traits.optimized:
+            found.add("optimized")
+        if found:
+            holder["traits"] = sorted(found)
+        if variable is not None:
+            names = holder.setdefault("variables", [])
+            shown = escaped(variable.name)
+            if shown not in names and len(names) < MOST_VARIABLES:
+                names.append(shown)
 
     def holder(self, kind, name, place=(None, None, None)):
         key = (kind, name) + place
@@ -124,12 +178,12 @@ def make(walk, blocks, when):
     for index in range(len(blocks)):
         claims = sorted(walk.claims.get(index, ()))
         if claims:
-            owner = record.of_node(claims[0][1], index)
+            owner = record.owner(claims[0][1], index)
         else:
             owner = record.holder(*blocks.unnamed(index))
         others = []
         for _, node in claims[1:]:
-            other = record.of_node(node, index)
+            other, _ = record.of_node(node, index)
             if other is not owner and other not in others:
                 others.append(other)
         owner["bytes"] += blocks.bytes_of(index)
@@ -152,6 +206,17 @@ def make(walk, blocks, when):
     }
 
 
+def _place_of(root):
+    return root.name, root.file, root.line
+
+
+def _mode(modes):
+    modes = {one for one in modes if one is not None}
+    if not modes:
+        return None
+    return "mixed" if len(modes) > 1 else "train" if True in modes else "eval"
+
+
 # --- blocks without a name ---
 
 
@@ -172,7 +237,24 @@ def workspace_bytes(environment):
     return sizes
 
 
-def unnamed(segment, block, stack):
+def newest_allocations(snapshot, stack):
+    """Addresses that the calls under way allocated last, one after the other; None: the snapshot has no history.
+
+    A loop comes to the same line again and again: what its earlier rounds have left is no temporary of this one.
+    """
+    found = None
+    for trace in snapshot.get("device_traces", ()):
+        for event in reversed(trace):
+            found = set() if found is None else found
+            if event.get("action") != "alloc":
+                continue
+            if _at_work(event.get("frames") or (), stack) is None:
+                break
+            found.add(event.get("addr"))
+    return found
+
+
+def unnamed(segment, block, stack, is_newest=True):
     """(kind, name, place) of a block that no object of the program leads to."""
     frames = block.get("frames") or ()
     place = _place(frames)
@@ -180,7 +262,7 @@ def unnamed(segment, block, stack):
         return POOL, "memory pool of a CUDA graph", place
     if any(frame["filename"].endswith("torch/nn/parallel/distributed.py") for frame in frames[:3]):
         return BUCKET, "bucket of DistributedDataParallel", place
-    at_work = _at_work(frames, stack)
+    at_work = _at_work(frames, stack) if is_newest else None
     if at_work is not None:
         return TEMPORARY, "temporary of the %s at work" % at_work, place
     return NOT_FOUND, "not found", place

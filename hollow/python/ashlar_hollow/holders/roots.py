@@ -16,6 +16,7 @@ import types
 from . import reading
 from .walk import GLOBAL, LIBRARIES, LIBRARY_FRAMES, UNSEEN, USER, Root
 
+_MODULES = os.path.join("torch", "nn", "modules", "module.py")
 CYCLE, UNSEEN_HOLDER = "cycle", "unseen"
 MOST_CYCLE_TYPES = 4
 
@@ -86,12 +87,13 @@ def walk_all(walk, modules, every):
     for _, names, file in modules.program:
         walk.namespace(names, file)
     threads = stacks(walk.is_ours)
+    in_call = {id(frame) for stack in threads for frame in _within_call(stack)}
     for is_for in (lambda file: not is_library(file), is_library):
         for frame in (one for stack in threads for one in stack):
             if id(frame) not in walk.seen and is_for(frame.f_code.co_filename):
                 walk.seen[id(frame)] = -1
                 walk.kept.append(frame)
-                walk.walk_frame(frame, -1)
+                walk.walk_frame(frame, -1, is_in_call=id(frame) in in_call)
         if walk.phase == USER:
             _handled_errors(walk)
             _context(walk)
@@ -105,6 +107,15 @@ def walk_all(walk, modules, every):
     unreached = _Unreached(walk, every)
     unreached.walk_held_from_c()
     unreached.walk_cycles()
+
+
+def _within_call(stack):
+    """The frames from the outermost call of a module on."""
+    for place, frame in enumerate(stack):
+        code = frame.f_code
+        if code.co_name == "_call_impl" and code.co_filename.endswith(_MODULES):
+            return stack[place:]
+    return []
 
 
 def walk_globals(walk, modules):

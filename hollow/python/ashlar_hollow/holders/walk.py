@@ -20,6 +20,7 @@ import types
 
 from . import reading
 from .tensors import Tensors
+from .traits import Traits
 
 LITTLE = 200  # one in so many bytes
 MOST_NAMES = 8  # of a block, beside the owner's
@@ -29,6 +30,7 @@ LOCAL, GLOBAL, ATTRIBUTE, ELEMENT = "local", "global", "attribute", "element"
 BY_ROLE = (PARAMETER, BUFFER, GRADIENT, STATE)
 USER, LIBRARY_FRAMES, LIBRARIES, UNSEEN = range(4)  # phases, in their order
 CHECKED_EVERY = 2048
+ON_A_BUSY_MACHINE = 3  # times as long by the clock as the walk itself works
 LONGEST_NAME = 200
 
 
@@ -45,12 +47,13 @@ class Limits(object):
 
 
 class Root(object):
-    """A variable: where names begin."""
+    """A variable: where names begin. `is_in_call`: of a frame that runs within a module's call."""
 
-    __slots__ = ("name", "kind", "file", "line", "function")
+    __slots__ = ("name", "kind", "file", "line", "function", "is_in_call")
 
-    def __init__(self, name, kind, file=None, line=None, function=None):
+    def __init__(self, name, kind, file=None, line=None, function=None, is_in_call=False):
         self.name, self.kind, self.file, self.line, self.function = name, kind, file, line, function
+        self.is_in_call = is_in_call
 
 
 class Walk(object):
@@ -65,10 +68,13 @@ class Walk(object):
         self.addresses = {}  # id of a tensor -> the address of its storage
         self.claims = {}
         self.nodes_of_graph = {}  # node of a variable -> how many nodes its graph has
+        self.modes_of_graph = {}  # and in which modes the modules are whose parameters it leads to
+        self.traits = Traits(self.shape, self.tensors.is_tensor)
         self.ways = {}  # id of a type -> (the type, how its instances are walked)
         self.shapes = {}
         self.queue, self.last, self.graphs = collections.deque(), collections.deque(), collections.deque()
         self.library_types = []
+        self.carried = set()  # ids of tensors that a frame within a module's call has as well: they go on to what is next
         self.in_graph = set()  # ids of the nodes of graphs that have a variable
         self.known_globals = set()  # ids of the dictionaries of modules, and of those that were walked
         self.unread_frames = 0
@@ -86,7 +92,7 @@ class Walk(object):
         self.is_traced = False
         self.follows_graphs = True
         self.bound = None  # "time" or "objects"
-        self.began = time.monotonic()
+        self.began, self.worked = time.monotonic(), time.thread_time()
         self.until_check = CHECKED_EVERY
 
     # --- nodes ---
@@ -102,7 +108,8 @@ class Walk(object):
 
     def check(self):
         self.until_check = CHECKED_EVERY
-        if time.monotonic() - self.began > self.limits.seconds:
+        worked, passed = time.thread_time() - self.worked, time.monotonic() - self.began
+        if max(worked, passed / ON_A_BUSY_MACHINE) > self.limits.seconds:
             self.bound = "time"
             raise Bounded()
         if len(self.seen) > self.limits.objects:
@@ -133,6 +140,8 @@ class Walk(object):
             self._claim_tensor(value, key, node)
             if known is not None and mark in BY_ROLE and self.marks[known] not in BY_ROLE:
                 self.seen[key] = node  # what hangs on it is named after the better way
+            if known is not None and type(label) is Root and label.is_in_call:
+                self.carried.add(key)
 
     def _claim_tensor(self, value, key, node):
         address = self.addresses.get(key)
@@ -205,12 +214,15 @@ class Walk(object):
         if shape.container is dict:
             self.walk_dict(value, node)
         elif shape.container is not None:
+            self.traits.container(node, shape.container)
             for field, one in shape.elements(value):
                 self.push(one, node, "." + field if field is not None and reading.is_name(field) else "[]")
         self._parts(value, node, shape)
 
     def _parts(self, value, node, shape):
         """What has a name first; then what C alone knows of."""
+        if reading.is_cache(shape.kind):
+            self.traits.containers[node] = "lru_cache"
         held = [one for one in reading.referents(value) if gc.is_tracked(one) and one is not shape.kind]
         if not held:
             return  # nothing is asked of it: Python would make a dictionary where there is none
@@ -224,21 +236,26 @@ class Walk(object):
     def _attributes(self, attributes, node):
         for name, one in attributes:
             if type(name) is str and name.endswith("_hooks"):
+                self.traits.hooks(one)
                 self.push(one, node, "." + name, HOOK)
             else:
                 self.push(one, node, "." + name if reading.is_name(name) else "[]")
 
     def walk_dict(self, value, node):
+        self.traits.container(node, dict)
         for key, one in reading.items(value):
             if reading.is_name(key):
                 self.push(one, node, "." + key)
                 continue
+            if type(key) is str and "." in key and self.tensors.is_tensor(type(one)):
+                self.traits.state_dicts.add(node)  # "layers.0.weight"
             self.push(key, node, "[]", ELEMENT)
             self.push(one, node, ("of", id(key)) if self.tensors.is_tensor(type(key)) else "[]")
 
     def walk_module(self, value, node):
         dictionary, attributes = self.shape(type(value)).attributes(value)
         self.seen.setdefault(id(dictionary), node)
+        self.traits.module(node, attributes)
         for name, one in attributes:
             mark = {"_parameters": PARAMETER, "_buffers": BUFFER}.get(name if type(name) is str else None)
             if (mark is None and name != "_modules") or not reading.is_kind(type(one), dict):
@@ -252,10 +269,14 @@ class Walk(object):
     def walk_optimizer(self, value, node):
         dictionary, attributes = self.shape(type(value)).attributes(value)
         self.seen.setdefault(id(dictionary), node)
+        self.traits.optimizers.add(node)
         for name, one in attributes:
             if type(name) is str and name == "state":
                 self.push(one, node, ".state", STATE)
             else:
+                if type(name) is str and name == "param_groups":
+                    self.traits.optimized.update(self.blocks.at(self.tensors.address(parameter)) for parameter
+                                                 in reading.parameters_of(one) if self.tensors.is_tensor(type(parameter)))
                 self._attributes([(name, one)], node)
 
     def walk_type(self, value, node):
@@ -279,6 +300,7 @@ class Walk(object):
         if gradient is not None:
             self.push(gradient, node, ".grad", GRADIENT)
         for hooks in tensors.hooks(value):
+            self.traits.hooks(hooks)
             self.push(hooks, node, "._backward_hooks", HOOK)
         shape = self.shape(type(value))
         if self.addresses.get(id(value)):
@@ -291,7 +313,7 @@ class Walk(object):
                     self._attributes([(name, one)], node)
         graph = tensors.node(value)
         if graph is not None:
-            self.graphs.append((graph, node))
+            self.graphs.append((graph, node, id(value)))
 
     # --- functions, frames and errors: names begin anew ---
 
@@ -316,7 +338,7 @@ class Walk(object):
         for key, one in reading.items(names):
             self.root(Root(key if reading.is_name(key) else "[]", GLOBAL, file), one, parent)
 
-    def walk_frame(self, frame, node, mark=None):
+    def walk_frame(self, frame, node, mark=None, is_in_call=False):
         code = frame.f_code
         if self.is_ours(code.co_filename):
             return
@@ -324,7 +346,8 @@ class Walk(object):
         if found is None:
             self.unread_frames += 1
         for key, one in (found or {}).items():
-            root = Root(key if reading.is_name(key) else "[]", LOCAL, code.co_filename, frame.f_lineno, code.co_name)
+            root = Root(key if reading.is_name(key) else "[]", LOCAL, code.co_filename, frame.f_lineno, code.co_name,
+                        is_in_call)
             self.root(root, one, node, mark)
         self.globals(frame.f_globals, code.co_filename)
 
@@ -356,7 +379,7 @@ class Walk(object):
 
     def walk_node(self, value, node):
         """A node of a graph that Python holds by itself."""
-        self.graphs.append((value, node))
+        self.graphs.append((value, node, 0))
 
     def walk_graph(self, first, variable):
         """What nobody had claimed before is the variable's: the first variable that has a node keeps it."""
@@ -379,6 +402,7 @@ class Walk(object):
             self.kept.append(node)
             for saved in self.tensors.saved_by(node):
                 if self.tensors.is_tensor(type(saved)):
+                    self._note_mode(saved, holder)
                     self._claim_saved(saved, holder)
                 else:
                     self.push(saved, holder, "", GRAPH)
@@ -388,6 +412,11 @@ class Walk(object):
             waiting.extend(self.tensors.next_nodes(node))
         if holder is not None:
             self.nodes_of_graph[holder] = count
+
+    def _note_mode(self, saved, holder):
+        known = self.seen.get(id(saved))
+        if known is not None and self.marks[known] == PARAMETER:
+            self.modes_of_graph.setdefault(holder, set()).add(self.traits.is_training(self, known))
 
     def _claim_saved(self, tensor, holder):
         address = self.tensors.address(tensor)
@@ -410,9 +439,16 @@ class Walk(object):
                 how, value, node = waiting.popleft()
                 how(value, node)
             elif self.graphs:
-                self.walk_graph(*self.graphs.popleft())
+                self._carried_first()
+                self.walk_graph(*self.graphs.popleft()[:2])
             else:
                 return
+
+    def _carried_first(self):
+        """Of variables that share a graph, the one that goes on to the next pass keeps it: a state, and no last output."""
+        if self.carried:
+            self.graphs = collections.deque(sorted(self.graphs, key=lambda one: one[2] not in self.carried))
+            self.carried.clear()
 
     def hide(self, *ours):
         """They are no part of the program."""
@@ -428,16 +464,28 @@ class Walk(object):
 
     def forget(self):
         """Lets go of all objects; it holds itself by its methods."""
+        vars(self.traits).clear()
         vars(self).clear()
 
     # --- names ---
 
-    def root_of(self, node):
+    def chain(self, node):
+        """The node and all above it."""
         while node >= 0:
-            if type(self.labels[node]) is Root:
-                return self.labels[node]
+            yield node
             node = self.parents[node]
-        return None
+
+    def root_node(self, node):
+        return next((one for one in self.chain(node) if type(self.labels[one]) is Root), -1)
+
+    def root_of(self, node):
+        found = self.root_node(node)
+        return None if found < 0 else self.labels[found]
+
+    def error_of(self, node):
+        """What holds the error whose frames lead to it; -1: no error's do."""
+        frames = [one for one in self.chain(node) if self.marks[one] == TRACEBACK and type(self.labels[one]) is Root]
+        return self.parents[frames[-1]] if frames else -1
 
     def path_of(self, node):
         """The labels after the variable: ".layers.*.weight"."""

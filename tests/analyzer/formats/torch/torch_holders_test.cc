@@ -65,9 +65,22 @@ TEST(TorchHoldersTest, ReadsOwnersAndOtherNames) {
 }
 
 TEST(TorchHoldersTest, WhatIsWrittenReadsBack) {
-  const auto snapshot = TorchSnapshotLoad(SnapshotWith(
-      NamesWith({NamedHolder("local", "x", {{"function", Text("train")}})}, {List({Int(0x1000), Int(0), List({})})})));
+  const auto snapshot = TorchSnapshotLoad(
+      SnapshotWith(NamesWith({NamedHolder("element", "x[]",
+                                          {{"function", Text("train")},
+                                           {"mode", Text("eval")},
+                                           {"container", Text("deque")},
+                                           {"traits", List({Text("hooked"), Int(3), Text("state_dict")})},
+                                           {"variables", List({Text("image")})}})},
+                             {List({Int(0x1000), Int(0), List({})})})));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  const trace::Holder& holder = snapshot->holders->holders[0];
+  EXPECT_EQ(holder.mode, "eval");
+  EXPECT_EQ(holder.container, "deque");
+  EXPECT_THAT(holder.traits, ElementsAre("hooked", "state_dict"));
+  EXPECT_THAT(holder.variables, ElementsAre("image"));
+  EXPECT_TRUE(holder.Is("hooked"));
+  EXPECT_FALSE(holder.Is("optimized"));
   const auto again = ReadTorchSnapshot(WriteTorchSnapshot(*snapshot));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->holders, snapshot->holders);
