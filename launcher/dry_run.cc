@@ -127,7 +127,7 @@ std::uint64_t PeakReserved(const RunReport& report) {
     if (run.torch.has_value()) {
       for (const TorchDevice& device : run.torch->devices) peak = std::max(peak, device.peak_reserved_bytes);
     } else if (run.books.has_value()) {
-      for (const DeviceModel& device : run.books->devices) peak = std::max(peak, device.peak_bytes);
+      for (const AccountedDevice& device : run.books->devices) peak = std::max(peak, device.peak_bytes);
     }
   }
   return peak;
