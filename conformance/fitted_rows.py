@@ -101,9 +101,6 @@ PROGRAMS = {
         ('fused-optimizer', 'no-foreach', 'adam-8bit', 'sgd'), allow='optimizer'),
     'eager_attention': Fitted('3246MiB', ['sdpa'], [('attn_implementation="eager"', 'attn_implementation="sdpa"')],
                               ('sdpa', 'no-cache', 'fused-optimizer')),
-    'cycles': Fitted('2GiB', ['gc-collect'], [
-        ('import torch\n', 'import gc\n\nimport torch\n'), ('    optimizer.step()\n', '    optimizer.step()\n    gc.collect()\n')],
-        ('gc-collect', 'no-foreach')),
     'decoder': Fitted('2406MiB', ['checkpointing-half'], [
         ('for block in self.blocks:\n            x = block(x)',
          'for index, block in enumerate(self.blocks):\n'
