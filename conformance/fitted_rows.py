@@ -16,28 +16,131 @@ FOLDER = os.path.join(HERE, 'fitted')
 MOST_SECONDS = 900
 
 
+# Changes that are tried, dearer and cheaper ones among them: all would take minutes a program.
+TRIED = ('fused-optimizer', 'half-batch', 'checkpointing')
+HALF_STEPS = ('    optimizer.step()\n    optimizer.zero_grad()',
+              '    if step % 2 == 0:\n        optimizer.step()\n        optimizer.zero_grad()')
+HALF_LOOP = [('loss.backward()', '(loss / 2).backward()'), HALF_STEPS]
+
+
 @dataclasses.dataclass
 class Fitted:
     capacity: str
     found: list  # the cheapest set
     written: list  # what a reader of the answer writes: (old, new)
-    flags: tuple = ()
+    tried: tuple = TRIED
+    allow: str = ''
+    home: str = programs.HOME
+
+
+# As `ashlar fit` prints it.
+CHUNKED = '''from torch.nn.functional import cross_entropy
+class ChunkedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(context, logits, targets, ignored=-100, parts=8):
+        context.grad, total = torch.empty_like(logits), 0.0
+        for rows, kinds, into in zip(logits.chunk(parts), targets.chunk(parts), context.grad.chunk(parts)):
+            with torch.enable_grad():
+                rows = rows.detach().requires_grad_()
+                loss = cross_entropy(rows, kinds, ignore_index=ignored, reduction="sum")
+            into.copy_(torch.autograd.grad(loss, rows)[0])
+            total = total + loss.detach()
+        return total
+    @staticmethod
+    def backward(context, grad):
+        return context.__dict__.pop("grad").mul_(grad), None, None, None
+'''
+
+
+def half(old, new, capacity, **more):
+    """A plain loop over a DataLoader, with half of the batch."""
+    return Fitted(capacity, ['half-batch'], [(f'batch_size={old}', f'batch_size={new}')] + HALF_LOOP, **more)
+
+
+def half_trainer(old, new, capacity):
+    arguments = f'per_device_train_batch_size={new}, gradient_accumulation_steps=2'
+    return Fitted(capacity, ['half-batch'], [(f'per_device_train_batch_size={old}', arguments)])
 
 
 PROGRAMS = {
     'evaluating': Fitted('4GiB', ['no-grad-eval'], [
-        ('outputs.append(model(x))', 'with torch.no_grad():\n            outputs.append(model(x))')]),
-    'loader': Fitted('3GiB', ['half-batch'], [
-        ('batch_size=8192', 'batch_size=4096'),
-        ('loss.backward()', '(loss / 2).backward()'),
-        ('    optimizer.step()\n    optimizer.zero_grad()',
-         '    if step % 2 == 0:\n        optimizer.step()\n        optimizer.zero_grad()')]),
+        ('outputs.append(model(x))', 'with torch.no_grad():\n            outputs.append(model(x))')],
+        ('no-grad-eval', 'outputs-to-host', 'fused-optimizer')),
+    'loader': half(8192, 4096, '3GiB'),
+    'bert_trainer': half_trainer(32, 16, '2650MiB'),
+    'gpt2_trainer': Fitted('2000MiB', ['checkpointing'], [
+        ('num_train_epochs=1,',
+         'num_train_epochs=1, gradient_checkpointing=True, gradient_checkpointing_kwargs={"use_reentrant": False},')]),
+    'llama_lora': half(16, 8, '2100MiB'),
+    'vit': half(32, 16, '1640MiB'),
+    't5_trainer': half_trainer(16, 8, '2368MiB'),
+    'resnet': half(16, 8, '1730MiB', allow='batch-norm'),
+    'unet': half(16, 8, '1870MiB', home='frameworks'),
+    'lightning_blocks': Fitted('2580MiB', ['half-batch'], [
+        ('batch_size=16384', 'batch_size=8192'), ('max_epochs=1', 'max_epochs=1, accumulate_grad_batches=2')], home='frameworks'),
+    'accelerated': Fitted('2470MiB', ['half-batch'], [
+        ('batch_size=64', 'batch_size=32'), ('accelerator.backward(loss)', 'accelerator.backward(loss / 2)'), HALF_STEPS]),
+    'lstm': half(64, 32, '2060MiB'),
+    'gan': Fitted('1650MiB', ['fused-optimizer'], [
+        ('makes = torch.optim.Adam(generator.parameters(), lr=1e-4)', 'makes = torch.optim.Adam(generator.parameters(), lr=1e-4, fused=True)'),
+        ('judges = torch.optim.Adam(critic.parameters(), lr=1e-4)', 'judges = torch.optim.Adam(critic.parameters(), lr=1e-4, fused=True)')],
+        ('fused-optimizer', 'early-zero-grad', 'no-foreach')),
+    'ppo': Fitted('2GiB', ['no-grad-eval'], [
+        ('        logits, value = policy(pictures)\n', '        with torch.no_grad():\n            logits, value = policy(pictures)\n')],
+        ('no-grad-eval', 'fused-optimizer')),
+    'kept_outputs': Fitted('1150MiB', ['outputs-to-host'], [('append(model(images))', 'append(model(images).cpu())')],
+                           ('outputs-to-host', 'no-foreach')),
+    'late_zero': Fitted('2625MiB', ['early-zero-grad'], [
+        ('    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()', '    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()')],
+        ('early-zero-grad', 'fused-optimizer')),
+    'zeroed': Fitted('2665MiB', ['set-to-none'], [('set_to_none=False', 'set_to_none=True')], ('set-to-none', 'fused-optimizer')),
+    'adam_step': Fitted('2385MiB', ['fused-optimizer'], [('lr=1e-3', 'lr=1e-3, fused=True')], ('fused-optimizer', 'no-foreach')),
+    'nadam_step': Fitted('2421MiB', ['no-foreach'], [('lr=1e-3', 'lr=1e-3, foreach=False')], ('fused-optimizer', 'no-foreach')),
+    'large_states': Fitted('2GiB', ['adam-8bit'], [
+        ('import torch\n', 'import bitsandbytes\nimport torch\n'), ('torch.optim.AdamW', 'bitsandbytes.optim.AdamW8bit')],
+        ('fused-optimizer', 'no-foreach', 'adam-8bit', 'sgd'), allow='optimizer'),
+    'eager_attention': Fitted('3246MiB', ['sdpa'], [('attn_implementation="eager"', 'attn_implementation="sdpa"')],
+                              ('sdpa', 'no-cache', 'fused-optimizer')),
+    'decoder': Fitted('2406MiB', ['checkpointing-half'], [
+        ('for block in self.blocks:\n            x = block(x)',
+         'for index, block in enumerate(self.blocks):\n'
+         '            x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False) if index % 2 == 0 else block(x)')],
+        ('fused-optimizer', 'checkpointing-half', 'checkpointing')),
+    'states': Fitted('1834MiB', ['states-to-host'], [
+        ('for step in range(4)',
+         'def move(optimizer, to_host):\n'
+         '    for parameter, states in optimizer.state.items():\n'
+         '        for name, one in states.items():\n'
+         '            if torch.is_tensor(one) and one.dim() > 0:\n'
+         '                states[name] = one.to("cpu" if to_host else parameter.device)\n\n\n'
+         'for step in range(4)'),
+        ('    optimizer.step()\n', '    move(optimizer, False)\n    optimizer.step()\n    move(optimizer, True)\n')],
+        ('states-to-host', 'fused-optimizer', 'no-foreach')),
+    'vocabulary': Fitted('1946MiB', ['chunked-loss'], [
+        ('model = nn.Sequential(', CHUNKED + 'model = nn.Sequential('),
+        ('loss = F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())',
+         'targets = ids[:, 1:].flatten()\n'
+         '    loss = ChunkedLoss.apply(model(ids[:, :-1]).flatten(0, 1), targets) / (targets != -100).sum()')],
+        ('chunked-loss', 'no-foreach')),
+    'growing': Fitted('2560MiB', ['expandable-segments'], [
+        ('import torch\n', 'import os\n\nos.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"\nimport torch\n')],
+        ('expandable-segments', 'no-foreach')),
+    'generation': Fitted('1GiB', ['no-grad-eval'], [
+        ('    output = model(', '    with torch.no_grad():\n        output = model(')], ('no-grad-eval', 'no-cache')),
+    'function_loop': Fitted('1990MiB', ['half-batch'], [
+        ('(x,) in enumerate(loader', '(x,) in enumerate(halves(loader)'),
+        ('def build():', 'def halves(loader):\n    for (x,) in loader:\n        yield from ((half,) for half in x.chunk(2))\n\n\ndef build():'),
+        ('loss.backward()', '(loss / 2).backward()\n        if step % 2:\n            continue')]),
+    'mixed': Fitted('1378MiB', ['autocast'], [
+        ('    loss = F.cross_entropy(model(x), y)\n',
+         '    with torch.autocast("cuda", dtype=torch.bfloat16):\n        loss = F.cross_entropy(model(x), y)\n')],
+        ('no-foreach', 'autocast', 'bf16-weights'), allow='precision'),
 }
 
 
 def fit(bench, name, fitted):
-    command = [bench.ashlar, 'fit', '--capacity', fitted.capacity, '--budget', '15min', '--json', *fitted.flags, '--',
-               venvs.python_of(programs.HOME), os.path.join(FOLDER, f'{name}.py')]
+    command = [bench.ashlar, 'fit', '--capacity', fitted.capacity, '--budget', '15min', '--json', '--only', ','.join(fitted.tried),
+               *(['--allow', fitted.allow] if fitted.allow else []), '--', venvs.python_of(fitted.home), os.path.join(FOLDER, f'{name}.py')]
     run = start(command, most_seconds=MOST_SECONDS, cwd=bench.new_folder('fit'))
     if not run.out.startswith('{'):
         raise RuntimeError(f'no answer: exit code {run.code}: {run.last_line}')
@@ -56,7 +159,7 @@ def by_hand(bench, name, fitted):
     script = os.path.join(folder, 'train.py')
     with open(script, 'w') as file:
         file.write(text)
-    return bench.dry_run(venvs.python_of(programs.HOME), [script], ['--capacity', fitted.capacity], cwd=folder, keeps=False)
+    return bench.dry_run(venvs.python_of(fitted.home), [script], ['--capacity', fitted.capacity], cwd=folder, keeps=False)
 
 
 def judge_fit(bench, name, fitted):
@@ -77,4 +180,5 @@ def judge_fit(bench, name, fitted):
 
 
 def rows():
-    return [Row('fit', name, 120, lambda bench, n=name, f=fitted: judge_fit(bench, n, f)) for name, fitted in PROGRAMS.items()]
+    return [Row('fit', name, 60, lambda bench, n=name, f=fitted: judge_fit(bench, n, f), is_usual=fitted.home == programs.HOME)
+            for name, fitted in PROGRAMS.items()]

@@ -33,6 +33,7 @@ WANTED = {
 TORCH_RELEASES = [name.removeprefix('torch-') for name in WANTED if name.startswith('torch-')]  # the usual one first
 OVER = {  # environments that add to another one, and see all that it has
     'transformers-5': ('torch-2.14.1', ['transformers==5.12.1']),
+    'frameworks': ('torch-2.14.1', ['lightning==2.6.6', 'diffusers==0.39.0']),
     'deepspeed': ('torch-2.14.1', ['deepspeed', 'setuptools', 'ninja']),
     'megatron': ('torch-2.14.1', ['megatron-core==0.16.1']),
     'cupy': ('torch-2.14.1', ['cupy-cuda13x']),

@@ -103,7 +103,7 @@ std::string ValuesHeadline(const FitAnswer& a) {
   return absl::StrCat(of.name, " ", *of.largest, " is the largest that fits on ", CardText(a), ": peak reserved ",
                       PeakText(row), SpareText(a, row), "; ",
                       next == nullptr
-                          ? "no larger one was asked for"
+                          ? "no larger one was run"
                           : absl::StrCat(*of.next, " ", next->why_not.empty() ? VerdictText(*next) : "tells nothing"));
 }
 

@@ -105,10 +105,13 @@ class Parts(object):
         try:
             for batch in batches:
                 self.ahead = None
-                self.part = told[-1].popleft() if told and told[-1] else None
+                if told:
+                    self.part = told[-1].popleft() if told[-1] else None
                 yield batch
         finally:
-            self.ahead = self.part = None
+            self.ahead = None
+            if told:  # one that evaluates amid a training has no parts
+                self.part = None
 
 
 class _Parted(object):

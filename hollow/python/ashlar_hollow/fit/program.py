@@ -147,9 +147,9 @@ class Program(object):
         if self.lead is None:
             self.calls += 1
             self.guarded(self.look_at_memory, self.calls)
-        trains = self.torch.is_grad_enabled() and module.training
+        trains, where = self.torch.is_grad_enabled() and module.training, lines.where()
         for change in self.changes:
-            made = self.guarded(change.on_output, module, output, trains, lines.where())
+            made = self.guarded(change.on_output, module, output, trains, where)
             output = output if made is None else made
         return output
 
@@ -286,7 +286,7 @@ class Program(object):
         _put(module.TrainingArguments, "__post_init__", filled)
 
     def watch_accelerate(self, module):
-        _put(module.DataLoaderShard, "__iter__", self.parts.iterate_ahead)
+        self.guarded(lambda: _put(module.DataLoaderShard, "__iter__", self.parts.iterate_ahead))
 
     def watch_lightning(self, module):
         def made(original, trainer, *args, **given):
@@ -297,13 +297,14 @@ class Program(object):
         _put(module.Trainer, "__init__", made)
 
     def watch_lightning_loaders(self, module):
-        def prepared(original, connector, loader, shuffle, mode):
-            loader = original(connector, loader, shuffle=shuffle, mode=mode)
+        def prepared(original, connector, *args, **given):
+            loader = original(connector, *args, **given)
+            mode = given.get("mode", args[-1] if args else None)
             if getattr(mode, "value", mode) == "train" and isinstance(loader, self.torch.utils.data.DataLoader):
                 self.tell("on_lightning_loader", loader)
             return loader
 
-        _put(module._DataConnector, "_prepare_dataloader", prepared)
+        self.guarded(lambda: _put(module._DataConnector, "_prepare_dataloader", prepared))
 
 
 def _put(owner, name, call):

@@ -1,9 +1,8 @@
-"""The changes, in the order in which `ashlar fit` shows them."""
+"""The changes, in the order in which `ashlar fit` shows them: of two that cost nothing and fit, the first one is taken."""
 
 from . import allocator, attention, batch, checkpointing, collection, evaluation, gradients, loss, optimizers, precision
 
 KINDS = (
-    allocator.Expandable,
     evaluation.NoGrad,
     evaluation.OutputsToHost,
     gradients.SetToNone,
@@ -13,6 +12,7 @@ KINDS = (
     attention.Sdpa,
     loss.Chunked,
     optimizers.Fused,
+    allocator.Expandable,
     optimizers.NoForeach,
     batch.Half,
     batch.Quarter,

@@ -1,0 +1,15 @@
+"""NAdam's own step is the peak, and it has no fused one."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(*[layer for _ in range(12) for layer in (nn.Linear(3072, 3072), nn.ReLU())], nn.Linear(3072, 10)).cuda()
+optimizer = torch.optim.NAdam(model.parameters(), lr=1e-3)
+for step in range(4):
+    x, y = torch.randn(64, 3072).cuda(), torch.zeros(64, dtype=torch.long).cuda()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
