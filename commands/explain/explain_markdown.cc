@@ -109,7 +109,7 @@ void AppendWhy(const answers::Explanation& e, std::string& out) {
 void AppendNames(const answers::Explanation& e, std::string& out) {
   if (!e.memory.holders.names.has_value()) return;
   std::vector<Cells> rows;
-  for (const answers::HeldRow& row : e.memory.holders.names->rows) {
+  for (const analyses::HeldRow& row : e.memory.holders.names->rows) {
     if (rows.size() == kMostMarkdownNames) break;
     rows.push_back({FormatBytes(row.bytes), FormatCount(row.blocks),
                     MarkdownText(absl::StrCat(HolderText(row.holder), GrowthText(row.growth)))});

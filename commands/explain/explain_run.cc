@@ -149,6 +149,7 @@ analyses::CauseContext ContextOfRecord(const trace::Snapshot& snapshot, const Ob
   facts.stacks = &snapshot.stacks;
   if (snapshot.settings.has_value()) facts.settings = &*snapshot.settings;
   facts.annotations = snapshot.annotations;
+  facts.named = &snapshot;
   return analyses::ContextOf(run.timeline, facts);
 }
 
@@ -173,7 +174,7 @@ Explanation OfRecord(const analyses::CauseContext& context, const KnownDevice& d
   Explanation out = OfTimeline(context, device);
   out.source = run.source;
   out.memory.holders.labels = LinesByLabel(run.timeline, context.history->moment, snapshot.labels, kMostLabels);
-  out.memory.holders.names = NameHolders(snapshot, run.timeline, context.history->steps);
+  out.memory.holders.names = context.history->held;
   out.memory.host = FiguresOf(snapshot.host);
   if (!NotesOnUnwinding(run.timeline).empty()) out.verdict.next = ObserverInTime();
   return out;

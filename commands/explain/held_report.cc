@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "allocator/base/units.h"
 #include "commands/shared/layout.h"
@@ -37,6 +38,10 @@ constexpr std::array<KindWords, 11> kKindWords = {{
 }};
 
 std::string WordsOf(const trace::Holder& holder) {
+  if (!holder.variables.empty()) {
+    return absl::StrCat(holder.kind == "traceback" ? "frames of its error: " : "functions over ",
+                        Printable(absl::StrJoin(holder.variables, ", ")));
+  }
   if (holder.kind == "graph" && holder.nodes > 0) return absl::StrCat("graph of ", FormatCount(holder.nodes), " nodes");
   const auto* const found = std::find_if(kKindWords.begin(), kKindWords.end(),
                                          [&holder](const KindWords& one) { return one.kind == holder.kind; });
@@ -62,12 +67,12 @@ std::string HolderText(const trace::Holder& holder) {
   return out;
 }
 
-std::string GrowthText(const std::optional<answers::Growth>& growth) {
+std::string GrowthText(const std::optional<analyses::HolderGrowth>& growth) {
   if (!growth.has_value()) return "";
   return absl::StrCat(", ", FormatBytes(growth->bytes_per_step), " a step since step ", growth->since_step);
 }
 
-void AppendHeld(const std::optional<answers::HeldByName>& held, std::string& out) {
+void AppendHeld(const std::optional<analyses::HeldByName>& held, std::string& out) {
   if (!held.has_value() || held->rows.empty()) return;
   const double share = held->live_bytes == 0
                            ? 100
@@ -78,7 +83,7 @@ void AppendHeld(const std::optional<answers::HeldByName>& held, std::string& out
                 out);
   const std::size_t shown = held->rows.size() <= kMostHeldRows + 1 ? held->rows.size() : kMostHeldRows;
   for (std::size_t i = 0; i < shown; ++i) {
-    const answers::HeldRow& row = held->rows[i];
+    const analyses::HeldRow& row = held->rows[i];
     const std::string growth = GrowthText(row.growth);
     out += absl::StrFormat("  %11s  in %6s blocks  %s%s\n", FormatBytes(row.bytes), FormatCount(row.blocks),
                            MiddleCut(HolderText(row.holder), LabelRoom(30 + growth.size(), kHeldWidth)), growth);
@@ -99,10 +104,10 @@ void AppendHeld(const std::optional<answers::HeldByName>& held, std::string& out
   }
 }
 
-Json HeldJson(const std::optional<answers::HeldByName>& held) {
+Json HeldJson(const std::optional<analyses::HeldByName>& held) {
   if (!held.has_value()) return nullptr;
   Json rows = Json::Array();
-  for (const answers::HeldRow& row : held->rows) {
+  for (const analyses::HeldRow& row : held->rows) {
     const trace::Holder& holder = row.holder;
     rows.Append({{"kind", holder.kind},
                  {"name", holder.name},

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "commands/explain/held_by_name.h"
+#include "analyzer/analyses/holders/held_by_name.h"
 #include "commands/shared/json_values.h"
 
 namespace ashlar::report {
@@ -16,10 +16,10 @@ namespace ashlar::report {
 // "losses[] (graph of 5,516 nodes) in leaks.py:18 history_of_losses".
 std::string HolderText(const trace::Holder& holder);
 // ", 63.4 MiB a step since step 2"; empty where it does not grow.
-std::string GrowthText(const std::optional<answers::Growth>& growth);
+std::string GrowthText(const std::optional<analyses::HolderGrowth>& growth);
 
-void AppendHeld(const std::optional<answers::HeldByName>& held, std::string& out);
-Json HeldJson(const std::optional<answers::HeldByName>& held);
+void AppendHeld(const std::optional<analyses::HeldByName>& held, std::string& out);
+Json HeldJson(const std::optional<analyses::HeldByName>& held);
 
 }  // namespace ashlar::report
 

@@ -17,10 +17,10 @@
 
 #include "allocator/trace/note.h"
 #include "analyzer/analyses/causes/cause.h"
+#include "analyzer/analyses/holders/held_by_name.h"
 #include "analyzer/analyses/message/oom_message_verdict.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/timeline/timeline.h"
-#include "commands/explain/held_by_name.h"
 #include "commands/explain/labelled_memory.h"
 
 namespace ashlar::answers {
@@ -37,9 +37,9 @@ struct PeakFigures {
 // Who holds what is live at the moment, most bytes first.
 struct LiveHolders {
   std::vector<analyses::LabelledStack> stacks = {};
-  std::vector<analyses::LiveSize> sizes = {};  // in their place, where the input names no block
-  std::vector<LabelLine> labels = {};          // by the texts that the program put on them
-  std::optional<HeldByName> names = {};        // by what holds them in the program; nullopt: the input has no names
+  std::vector<analyses::LiveSize> sizes = {};      // in their place, where the input names no block
+  std::vector<LabelLine> labels = {};              // by the texts that the program put on them
+  std::optional<analyses::HeldByName> names = {};  // by what holds them in the program; nullopt: the input has no names
 };
 
 // Pins of one line of code; of one block each where the trace has no stacks.

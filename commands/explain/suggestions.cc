@@ -139,35 +139,22 @@ std::vector<Suggestion> OfMessage(const Explanation& e) {
   return {{Proof::kUnproven, e.what_ifs.advice.sentence}};
 }
 
-// Causes that say of memory that it piles up.
-bool IsOfGrowth(analyses::CauseKind kind) {
-  constexpr std::array<analyses::CauseKind, 7> kKinds = {
-      analyses::CauseKind::kGraphKeptAlive,       analyses::CauseKind::kOutputsKept,
-      analyses::CauseKind::kEvalAccumulates,      analyses::CauseKind::kEvalWithoutNoGrad,
-      analyses::CauseKind::kHooksKeepActivations, analyses::CauseKind::kKvCacheGrows,
-      analyses::CauseKind::kModelCopies};
-  return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
-}
-
-// The variable that grows and holds at least half of what the cause explains; empty: none is known.
-std::string HeldBy(const Explanation& e, const whatif::ProgramRemedy& remedy) {
-  if (!e.memory.holders.names.has_value() || !IsOfGrowth(remedy.cause)) return "";
-  for (const HeldRow& row : e.memory.holders.names->rows) {
-    if (!row.growth.has_value() || 2 * row.bytes < remedy.bytes) continue;
-    return absl::StrCat(". It is held by ", report::HolderText(row.holder));
-  }
-  return "";
+// The variable that keeps most of what the cause is about; empty: none is known.
+std::string HeldBy(const analyses::CauseFinding& cause) {
+  if (cause.holders.empty()) return "";
+  return absl::StrCat(". It is held by ", report::HolderText(cause.holders.front()));
 }
 
 Suggestion OfRemedy(const Explanation& e, const whatif::ProgramRemedy& remedy) {
   Suggestion out;
   out.proof = remedy.is_proven ? Proof::kReplayed : Proof::kEstimated;
   out.what = remedy.sentence;
-  const auto cause = std::find_if(e.why.causes.begin(), e.why.causes.end(), [&](const ExplainedCause& one) {
-    return one.finding.kind == remedy.cause && !one.lines.empty();
-  });
-  if (cause != e.why.causes.end()) absl::StrAppend(&out.what, " (", cause->lines.front(), ")");
-  absl::StrAppend(&out.what, HeldBy(e, remedy));
+  const auto cause = std::find_if(e.why.causes.begin(), e.why.causes.end(),
+                                  [&](const ExplainedCause& one) { return one.finding.kind == remedy.cause; });
+  if (cause != e.why.causes.end()) {
+    if (!cause->lines.empty()) absl::StrAppend(&out.what, " (", cause->lines.front(), ")");
+    absl::StrAppend(&out.what, HeldBy(cause->finding));
+  }
   out.lines = remedy.python;
   out.gain =
       remedy.is_proven ? absl::StrCat(FormatBytes(*remedy.replayed_bytes), " off the peak") : FormatBytes(remedy.bytes);

@@ -2,6 +2,7 @@
 
     python3 holders_test.py
 """
+# Long because: one stand-in for PyTorch serves all cases of one walk.
 
 import collections
 import contextlib

@@ -28,7 +28,9 @@ timeline::EventIndex MomentOf(const timeline::Timeline& timeline) {
 CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& facts) {
   const timeline::EventIndex moment = MomentOf(timeline);
   Steps steps = FindSteps(timeline, facts.stacks, facts.annotations);
-  std::vector<LeakGrowth> leaks = FindLeakGrowths(timeline, moment, facts.stacks, steps);
+  std::optional<HeldByName> held = facts.named == nullptr ? std::nullopt : NameHolders(*facts.named, timeline, steps);
+  std::vector<LeakGrowth> leaks =
+      FindLeakGrowths(timeline, moment, facts.stacks, steps, held.has_value() ? &*held : nullptr);
   return {.history = CauseHistory{.timeline = &timeline,
                                   .moment = moment,
                                   .state = timeline.StateAt(moment),
@@ -40,7 +42,8 @@ CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& fac
                                   .pins = BlamePins(timeline, moment),
                                   .failed = FailureOf(timeline, facts.options),
                                   .growths = AvoidableGrowths(
-                                      timeline, facts.options != nullptr ? *facts.options : policy::Options{})},
+                                      timeline, facts.options != nullptr ? *facts.options : policy::Options{}),
+                                  .held = std::move(held)},
           .device = facts.device};
 }
 
@@ -104,7 +107,11 @@ double FreedBytes(const CauseFinding& finding) {
 }
 
 double Weight(const CauseFinding& finding) {
-  return finding.finding == Finding::kFound ? FreedBytes(finding) * WeightOf(finding.confidence) : 0;
+  constexpr double kOwned = 2;
+  const bool is_owned = !finding.holders.empty() && finding.is_sickness;
+  return finding.finding == Finding::kFound
+             ? FreedBytes(finding) * WeightOf(finding.confidence) * (is_owned ? kOwned : 1)
+             : 0;
 }
 
 // The weight of one that frees nothing: behind all that free much.

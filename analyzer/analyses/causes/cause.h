@@ -22,9 +22,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "allocator/policy/options.h"
+#include "allocator/trace/holders.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/failure/failed_request.h"
+#include "analyzer/analyses/holders/held_by_name.h"
 #include "analyzer/analyses/message/oom_message_verdict.h"
 #include "analyzer/analyses/state/device_traffic.h"
 #include "analyzer/analyses/state/pin_blame.h"
@@ -69,6 +71,7 @@ enum class CauseKind : std::uint8_t {
   kModelCopies,           // several sets of weights of one model
   kLongLivedTensor,       // one huge tensor, or a few, from the setup to the end
   kMemoryFraction,        // the process may have a part of the device only
+  kReferenceCycle,        // objects that hold each other, and that nobody else holds
 };
 
 enum class Finding : std::uint8_t { kFound, kAbsent, kNotInTrace };
@@ -115,6 +118,8 @@ struct CauseFinding {
   std::string missing = {};                 // kNotInTrace: what would tell
   std::vector<trace::StackId> stacks = {};  // of the blocks it is about, most bytes first
   std::vector<std::size_t> blocks = {};     // they themselves, where it is about some: indices in Timeline::blocks()
+  // The variables that keep them, most bytes first, where these prove it; empty: told by lines and times.
+  std::vector<trace::Holder> holders = {};
 };
 
 // What is known of one process of several.
@@ -137,7 +142,10 @@ struct CauseHistory {
   PinBlame pins = {};
   std::optional<FailedRequest> failed = {};  // only where a request failed
   std::vector<TrafficGrowth> growths = {};   // AvoidableGrowths of the timeline
+  std::optional<HeldByName> held = {};       // who holds it, by name; nullopt: the input has no names
 
+  // Who holds it, where that decides; nullptr: the shapes of lines and times do.
+  const HeldByName* Owners() const { return held.has_value() && held->Decides(moment) ? &*held : nullptr; }
   bool HasStacks() const { return stacks != nullptr && stacks->stack_count() > 0; }
 };
 
@@ -170,6 +178,7 @@ struct CauseFacts {
   const trace::StackTable* stacks = nullptr;
   const trace::RecordedSettings* settings = nullptr;
   absl::Span<const trace::Annotation> annotations = {};
+  const trace::Snapshot* named = nullptr;  // whose names say who holds what
   CauseDevice device = {};
 };
 
@@ -182,10 +191,11 @@ CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& fac
 // All answers: found ones first, in the order of SortCauses; then absent ones; then those not in this trace.
 std::vector<CauseFinding> FindCauses(const CauseContext& context);
 
-// Sorts by the bytes that the cure of each would free, times how sure it is; footnotes come last. What frees nothing
-// goes by the bytes it is about, behind causes that free `yields_to_bytes`. Of causes that explain the same holes the
-// one that tells more comes first: `not_expandable` and `retry_storm` follow what makes the holes. Also for findings
-// whose confidence changed since.
+// Sorts by the bytes that the cure of each would free, times how sure it is; footnotes come last. What an owner proves
+// counts twice: it is what the program keeps and does not need, where others are what it takes to work. What frees
+// nothing goes by the bytes it is about, behind causes that free `yields_to_bytes`. Of causes that explain the same
+// holes the one that tells more comes first: `not_expandable` and `retry_storm` follow what makes the holes. Also for
+// findings whose confidence changed since.
 void SortCauses(std::vector<CauseFinding>& findings);
 
 }  // namespace ashlar::analyses

@@ -71,8 +71,9 @@ absl::Span<const CauseSpec> OptimizerCauses();
 absl::Span<const CauseSpec> PhasesCauses();  // beside the training
 absl::Span<const CauseSpec> SettingsCauses();
 
-// Part of the detector of CauseKind::kEvalAccumulates: causes_leaks.cc.
+// Parts of the detectors of CauseKind::kEvalAccumulates and kEvalWithoutNoGrad: causes_leaks.cc.
 CauseFinding DetectEvalOutputs(const CauseContext& context);
+CauseFinding DetectEvalGraphs(const CauseContext& context);  // by their owners alone
 
 }  // namespace ashlar::analyses
 

@@ -84,6 +84,10 @@ CauseFinding DetectActivationsSaved(const CauseContext& context) {
   const Indices failed = BlocksOfFailedAttempts(*context.history->timeline, context.history->moment,
                                                 context.history->stacks, context.history->steps);
   others.insert(others.end(), failed.begin(), failed.end());  // an exception's, not this pass's
+  const bool are_owners_known = context.history->Owners() != nullptr;
+  for (const LeakGrowth& leak : context.history->leaks) {
+    if (are_owners_known) others.insert(others.end(), leak.blocks.begin(), leak.blocks.end());
+  }
   const Indices saved = Without(memory.activations(), others);
   const std::uint64_t bytes = memory.BytesOf(saved);
   const std::string sentence =
@@ -97,7 +101,7 @@ CauseFinding DetectActivationsSaved(const CauseContext& context) {
                   absl::StrCat(sentence, ShortageAt(context).has_value() ? "; the request would have fitted beside it"
                                                                          : "; no request failed: a training needs it"));
   }
-  const bool may_repeat = memory.IsOfInnerLoop();
+  const bool may_repeat = memory.IsOfInnerLoop() || are_owners_known;  // whose leaks are left out above
   if (!may_repeat && (IsRepeatedPass(memory) || StepsInPass(context, *memory.Current()) >= 2)) {
     return Absent(kKind, absl::StrCat(sentence, "; passes repeat without a backward pass that would use it"));
   }

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -203,8 +206,206 @@ Indices WithGradientAndState(const ProgramMemory& memory, const Indices& tensors
   return out;
 }
 
+// Copies of weights by their owners: models or their dictionaries that pile up, modules of equal paths and sizes of
+// which no optimizer has one, dictionaries and lists of tensors that have the sizes of all weights.
+class OwnedCopies {
+ public:
+  OwnedCopies(const CauseContext& context, const HeldByName& held)
+      : context_(context), held_(held), blocks_(context.history->timeline->blocks()) {
+    FindTwins();
+    FindSets();
+  }
+
+  // Most bytes first.
+  std::vector<Variable> Take() {
+    std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    return std::move(found_);
+  }
+  bool has_gradients() const { return has_gradients_; }
+
+ private:
+  struct Twin {
+    std::uint64_t bytes = 0;  // of rows that both have
+    bool is_optimized = false;
+  };
+
+  static bool IsUnder(absl::string_view name, absl::string_view prefix) {
+    return absl::StartsWith(name, prefix) && name.size() > prefix.size() && name[prefix.size()] == '.';
+  }
+
+  // "model.net.weight" -> "model.net", "model".
+  static std::vector<std::string> PrefixesOf(const std::string& name) {
+    std::vector<std::string> out;
+    for (std::size_t at = name.rfind('.'); at != std::string::npos && at > 0; at = name.rfind('.', at - 1)) {
+      out.push_back(name.substr(0, at));
+    }
+    return out;
+  }
+
+  void FindTwins() {
+    using Place = std::pair<std::string, std::size_t>;  // a prefix, and a row under it
+    std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, std::vector<Place>> by_rest;
+    for (std::size_t i = 0; i < held_.rows.size(); ++i) {
+      const HeldRow& row = held_.rows[i];
+      if (row.holder.kind != "parameter") continue;
+      for (const std::string& prefix : PrefixesOf(row.holder.name)) {
+        by_rest[{row.holder.name.substr(prefix.size()), row.bytes, row.blocks}].emplace_back(prefix, i);
+      }
+    }
+    std::map<std::pair<std::string, std::string>, Twin> twins;  // (the copy, what it is of)
+    for (const auto& [rest, places] : by_rest) {
+      for (const auto& [copy, row] : places) {
+        for (const auto& [original, other] : places) {
+          if (copy == original || held_.rows[row].holder.Is("optimized")) continue;
+          Twin& twin = twins[{copy, original}];
+          twin.bytes += held_.rows[row].bytes;
+          twin.is_optimized = twin.is_optimized || held_.rows[other].holder.Is("optimized");
+        }
+      }
+    }
+    std::vector<std::pair<std::uint64_t, std::string>> copies;
+    for (const auto& [paths, twin] : twins) {
+      const auto& [copy, original] = paths;
+      const bool is_whole = IsShareOf(twin.bytes, kLeastAlike, BytesUnder(copy, "parameter"));
+      if (is_whole && (twin.is_optimized || IsDeepCopy(copy))) copies.emplace_back(twin.bytes, copy);
+    }
+    std::sort(copies.begin(), copies.end(), [](const auto& a, const auto& b) {
+      return std::pair(b.first, a.second.size()) < std::pair(a.first, b.second.size());
+    });
+    std::vector<std::string> taken;
+    for (const auto& [bytes, copy] : copies) {
+      const bool is_taken = std::any_of(taken.begin(), taken.end(), [&, path = copy](const std::string& other) {
+        return other == path || IsUnder(other, path) || IsUnder(path, other);
+      });
+      if (is_taken) continue;
+      taken.push_back(copy);
+      TakeUnder(copy);
+    }
+  }
+
+  std::uint64_t BytesUnder(const std::string& prefix, absl::string_view kind) const {
+    std::uint64_t out = 0;
+    for (const HeldRow& row : held_.rows) {
+      if (row.holder.kind == kind && IsUnder(row.holder.name, prefix)) out += row.bytes;
+    }
+    return out;
+  }
+
+  bool IsDeepCopy(const std::string& prefix) const {
+    for (const HeldRow& row : held_.rows) {
+      if (row.holder.kind != "parameter" || !IsUnder(row.holder.name, prefix)) continue;
+      if (!HasFrame(context_, row.indices.front(), IsDeepCopyFrame)) return false;
+    }
+    return true;
+  }
+
+  void TakeUnder(const std::string& prefix) {
+    Variable variable;
+    variable.name = prefix;
+    for (std::size_t i = 0; i < held_.rows.size(); ++i) {
+      const HeldRow& row = held_.rows[i];
+      const OwnerRole role = RoleOf(row.holder);
+      if ((role != OwnerRole::kWeights && role != OwnerRole::kGradient) || !IsUnder(row.holder.name, prefix)) continue;
+      has_gradients_ = has_gradients_ || role == OwnerRole::kGradient;
+      TakeRow(i, variable);
+    }
+    Add(std::move(variable));
+  }
+
+  void TakeRow(std::size_t row, Variable& variable) const {
+    const std::vector<std::size_t>& indices = held_.rows[row].indices;
+    variable.rows.push_back(row);
+    variable.blocks.insert(variable.blocks.end(), indices.begin(), indices.end());
+    variable.bytes += held_.rows[row].bytes;
+  }
+
+  void Add(Variable variable) {
+    std::sort(variable.blocks.begin(), variable.blocks.end());
+    const bool is_new = std::none_of(variable.blocks.begin(), variable.blocks.end(),
+                                     [&](std::size_t index) { return taken_.count(index) > 0; });
+    if (!is_new) return;
+    taken_.insert(variable.blocks.begin(), variable.blocks.end());
+    found_.push_back(std::move(variable));
+  }
+
+  SizeCounts SizesOfBlocks(const Indices& indices) const {
+    SizeCounts out;
+    for (const std::size_t index : indices) ++out[blocks_[index].AskedBytes()];
+    return out;
+  }
+
+  // Of what an optimizer has: that is the model that is trained.
+  SizeCounts Trained() const {
+    SizeCounts out;
+    for (const HeldRow& row : held_.rows) {
+      if (row.holder.kind != "parameter" || !row.holder.Is("optimized")) continue;
+      for (const auto& [bytes, count] : SizesOfBlocks(row.indices)) out[bytes] += count;
+    }
+    return out;
+  }
+
+  void FindSets() {
+    const SizeCounts trained = Trained();
+    if (Count(trained) < kLeastParameters || trained.size() < 2) return;
+    for (Variable& variable : VariablesOf(held_)) {
+      if (variable.role != OwnerRole::kVariable) continue;
+      SizeCounts pool = SizesOfBlocks(variable.blocks);
+      const std::uint64_t sets = TakeSets(pool, trained);
+      if (sets == 0 || !IsShareOf(sets * Bytes(trained), kLeastAlike, variable.bytes)) continue;
+      const std::uint64_t named =
+          variable.BytesOf(held_, [](const trace::Holder& holder) { return holder.Is("state_dict"); });
+      // One set is enough of it; more than one in anything but dictionaries of weights may as well be of gradients.
+      if (sets > 1 && 2 * named < variable.bytes) continue;
+      Add(std::move(variable));
+    }
+  }
+
+  const CauseContext& context_;
+  const HeldByName& held_;
+  absl::Span<const timeline::BlockSpan> blocks_;
+  std::set<std::size_t> taken_;
+  std::vector<Variable> found_;
+  bool has_gradients_ = false;
+};
+
+CauseFinding CopiesByOwner(const CauseContext& context, const HeldByName& held) {
+  constexpr CauseKind kKind = CauseKind::kModelCopies;
+  for (const LeakGrowth& leak : context.history->leaks) {
+    if (leak.shape != LeakShape::kOther || !IsMaterial(context, leak.bytes)) continue;
+    CauseFinding out = Found(kKind, Confidence::kProven, leak.bytes);
+    TakeBlocks(context, leak.blocks, out);
+    out.holders = leak.holders;
+    out.evidence.push_back(absl::StrCat(OwnersText(out.holders), out.holders.size() == 1 ? " keeps" : " keep",
+                                        " sets of weights of ", leak.steps, " steps: ", FormatBytes(leak.bytes), " in ",
+                                        leak.blocks.size(), " blocks"));
+    return out;
+  }
+  // An owner leaves no doubt that it is a copy. One that nothing trains and that has gradients is more than a method
+  // such as a moving average takes.
+  constexpr double kLeastProvenShare = 0.1;
+  constexpr double kLeastWithGradients = 0.05;
+  OwnedCopies copies(context, held);
+  const double least = copies.has_gradients() ? kLeastWithGradients : kLeastProvenShare;
+  const std::vector<Variable> found = copies.Take();
+  std::uint64_t bytes = 0;
+  for (const Variable& variable : found) bytes += variable.bytes;
+  if (found.empty()) return Absent(kKind, MostHeld(context));
+  if (!IsMaterial(context, bytes) || !IsShareOf(bytes, least, AllocatedBytes(context))) {
+    return Absent(kKind, absl::StrCat("copies of the weights hold ", FormatBytes(bytes), ", ",
+                                      ShareText(bytes, AllocatedBytes(context)), " of what is allocated"));
+  }
+  CauseFinding out = Found(kKind, Confidence::kProven, 0);
+  TakeVariables(context, found, out);
+  out.evidence.push_back(absl::StrCat(OwnersText(out.holders), found.size() == 1 ? " is a copy" : " are copies",
+                                      " of the weights that are trained: ", FormatBytes(out.bytes), " in ",
+                                      out.blocks.size(), " blocks, ", ShareText(bytes, AllocatedBytes(context)),
+                                      " of what is allocated"));
+  return out;
+}
+
 CauseFinding DetectModelCopies(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kModelCopies;
+  if (const HeldByName* const held = context.history->Owners(); held != nullptr) return CopiesByOwner(context, *held);
   const ProgramMemory memory(context);
   if (memory.Current() == nullptr) return Absent(kKind, "no pass forward was recorded before that moment");
   const Indices lasting = LastingSets(context, memory);
@@ -229,9 +430,41 @@ CauseFinding DetectModelCopies(const CauseContext& context) {
   return out;
 }
 
+// Data of the program that is there from the setup on, by the variables that hold it.
+CauseFinding DataByOwner(const CauseContext& context, const HeldByName& held, const ProgramMemory& memory) {
+  constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
+  constexpr double kLeastDataShare = 0.2;
+  std::vector<Variable> data;
+  std::uint64_t bytes = 0;
+  for (Variable& variable : VariablesOf(held)) {
+    const bool is_data = variable.role == OwnerRole::kVariable &&
+                         IsShareOf(variable.bytes, kLeastTensorShare, AllocatedBytes(context)) &&
+                         std::all_of(variable.blocks.begin(), variable.blocks.end(), [&](std::size_t index) {
+                           return memory.Current() == nullptr || IsFromTheSetup(context, memory, index);
+                         });
+    if (!is_data) continue;
+    bytes += variable.bytes;
+    data.push_back(std::move(variable));
+  }
+  if (!IsMaterial(context, bytes) || !IsShareOf(bytes, kLeastDataShare, AllocatedBytes(context))) {
+    return Absent(kKind, absl::StrCat("variables from the setup on, but for the model, hold ", FormatBytes(bytes)));
+  }
+  CauseFinding out = Found(kKind, Confidence::kProven, 0);
+  TakeVariables(context, data, out);
+  out.evidence.push_back(absl::StrCat(OwnersText(out.holders), data.size() == 1 ? " has held " : " have held ",
+                                      FormatBytes(out.bytes), " in ", out.blocks.size(), " blocks since the setup, ",
+                                      ShareText(bytes, AllocatedBytes(context)), " of what is allocated"));
+  return out;
+}
+
 CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
   const ProgramMemory memory(context);
+  const HeldByName* const held = context.history->Owners();
+  if (held != nullptr && (memory.Current() != nullptr || context.history->leaks.empty())) {
+    CauseFinding data = DataByOwner(context, *held, memory);
+    if (data.finding == Finding::kFound) return data;
+  }
   if (memory.Current() == nullptr) return Absent(kKind, "no pass forward was recorded before that moment");
   const auto blocks = context.history->timeline->blocks();
   const auto allocated = static_cast<double>(AllocatedBytes(context));
@@ -242,6 +475,8 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   Indices large;
   for (const std::size_t index : memory.lasting()) {
     if (!IsFromTheSetup(context, memory, index)) continue;
+    const trace::Holder* const owner = held == nullptr ? nullptr : held->OwnerOf(index);
+    if (owner != nullptr && RoleOf(*owner) != OwnerRole::kWeights) continue;
     // Layers are sets of equal tensors. Weights belong to the model: they are a cause only where they do not fit.
     if (sizes.at(memory.RequestedBytes(index)) > kMostTensors) continue;
     if (is_weight(index) && !ShortageAt(context).has_value()) continue;

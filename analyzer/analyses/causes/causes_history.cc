@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -211,8 +212,34 @@ Retries FindRetries(const timeline::Timeline& timeline, const policy::Options& o
   return out;
 }
 
+// By what holds an error: its traceback keeps the frames, and these their variables.
+CauseFinding OwnedFrames(const CauseContext& context, const HeldByName& held) {
+  constexpr CauseKind kKind = CauseKind::kExceptionHoldsFrames;
+  std::vector<Variable> errors;
+  std::uint64_t bytes = 0;
+  for (Variable& variable : VariablesOf(held)) {
+    if (variable.role != OwnerRole::kError) continue;
+    bytes += variable.bytes;
+    errors.push_back(std::move(variable));
+  }
+  if (errors.empty() || !IsMaterial(context, bytes)) {
+    return Absent(kKind, absl::StrCat("the frames that errors keep hold ", FormatBytes(bytes)));
+  }
+  CauseFinding out = Found(kKind, Confidence::kProven, 0);
+  TakeVariables(context, errors, out);
+  std::string variables;
+  for (const std::string& name : out.holders.front().variables) {
+    absl::StrAppend(&variables, variables.empty() ? " (" : ", ", name);
+  }
+  out.evidence.push_back(absl::StrCat(OwnersText(out.holders), " keeps errors, whose frames hold ",
+                                      FormatBytes(out.bytes), " in ", out.blocks.size(), " blocks by their variables",
+                                      variables, variables.empty() ? "" : ")"));
+  return out;
+}
+
 CauseFinding DetectExceptionHoldsFrames(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kExceptionHoldsFrames;
+  if (const HeldByName* const held = context.history->Owners(); held != nullptr) return OwnedFrames(context, *held);
   const timeline::Timeline& timeline = *context.history->timeline;
   std::vector<LiveBlock> held;
   for (const std::size_t index :

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
@@ -33,10 +34,49 @@ std::vector<LiveBlock> BlocksOf(const CauseContext& context, const LeakGrowth& l
   return out;
 }
 
+// What an owner keeps of so many steps.
+std::string KeptWords(LeakShape shape, std::size_t steps) {
+  switch (shape) {
+    case LeakShape::kGraph:
+      return absl::StrCat("the graphs of ", steps, " steps");
+    case LeakShape::kEvalGraph:
+      return absl::StrCat("the graphs of ", steps, " passes of an evaluation");
+    case LeakShape::kHooks:
+      return absl::StrCat("what a hook saw in ", steps, " steps");
+    case LeakShape::kEvalOutputs:
+      return absl::StrCat("what an evaluation made in ", steps, " steps");
+    default:
+      return absl::StrCat("what ", steps, " steps made");
+  }
+}
+
+// By the variables that keep it. What a line alone would say of the same blocks is not asked.
+CauseFinding OwnedFinding(const CauseContext& context, CauseKind kind, const LeakGrowth& leak) {
+  CauseFinding out = Found(kind, leak.steps >= kSureSteps ? Confidence::kProven : Confidence::kLikely, leak.bytes);
+  const std::vector<LiveBlock> blocks = BlocksOf(context, leak);
+  out.stacks = StacksOf(blocks);
+  out.holders = leak.holders;
+  const std::string amount = absl::StrCat(FormatBytes(leak.bytes), " in ", blocks.size(), " blocks");
+  if (leak.shape == LeakShape::kCache) {
+    out.evidence.push_back(absl::StrCat(OwnersText(leak.holders), leak.holders.size() == 1 ? " grew " : " grew each ",
+                                        leak.steps, " times by about ", FormatBytes(leak.bytes_per_step), " to ",
+                                        amount, "; ", MostFrom(context, blocks)));
+  } else {
+    out.evidence.push_back(absl::StrCat(OwnersText(leak.holders), leak.holders.size() == 1 ? " keeps " : " keep ",
+                                        KeptWords(leak.shape, leak.steps), ": ", amount, "; ",
+                                        MostFrom(context, blocks)));
+  }
+  return out;
+}
+
 // The answer that all shapes share; `words` says what piles up.
 CauseFinding LeakFinding(const CauseContext& context, CauseKind kind, LeakShape shape, absl::string_view words) {
   const LeakGrowth* const leak = LeakOf(context, shape);
-  if (leak == nullptr || leak->bytes < kLeastMaterialBytes || !IsMaterial(context, leak->bytes)) {
+  const bool is_felt = leak != nullptr && leak->bytes >= kLeastMaterialBytes && IsMaterial(context, leak->bytes);
+  if (context.history->Owners() != nullptr) {
+    return is_felt ? OwnedFinding(context, kind, *leak) : Absent(kind, MostHeld(context));
+  }
+  if (!is_felt) {
     return Absent(kind,
                   absl::StrCat(words, " of earlier iterations hold ", FormatBytes(leak == nullptr ? 0 : leak->bytes)));
   }
@@ -53,7 +93,7 @@ CauseFinding LeakFinding(const CauseContext& context, CauseKind kind, LeakShape 
 }
 
 void SayLines(const CauseContext& context, LeakShape shape, absl::string_view after, CauseFinding& out) {
-  if (out.finding != Finding::kFound) return;
+  if (out.finding != Finding::kFound || !out.holders.empty()) return;
   out.evidence.push_back(absl::StrCat(LeakOf(context, shape)->lines, after));
 }
 
@@ -65,6 +105,7 @@ CauseFinding DetectGraphKeptAlive(const CauseContext& context) {
 
 CauseFinding DetectOutputsKept(const CauseContext& context) {
   CauseFinding out = LeakFinding(context, CauseKind::kOutputsKept, LeakShape::kOutputs, "Outputs");
+  if (!out.holders.empty() && out.holders.front().container == "lru_cache") out.change = &changes::kBoundedCache;
   SayLines(context, LeakShape::kOutputs, " lines left some; the other blocks of their iterations are gone", out);
   return out;
 }
@@ -79,7 +120,7 @@ CauseFinding DetectHooksKeepActivations(const CauseContext& context) {
 CauseFinding DetectKvCacheGrows(const CauseContext& context) {
   CauseFinding out =
       LeakFinding(context, CauseKind::kKvCacheGrows, LeakShape::kCache, "Tensors that grow by torch.cat");
-  if (out.finding == Finding::kFound) {
+  if (out.finding == Finding::kFound && out.holders.empty()) {
     out.evidence.push_back(
         "each block takes the place of a slightly smaller one of the same line, freed right after it");
   }
@@ -93,6 +134,10 @@ CauseFinding DetectEvalOutputs(const CauseContext& context) {
       LeakFinding(context, CauseKind::kEvalAccumulates, LeakShape::kEvalOutputs, "Outputs of an evaluation");
   SayLines(context, LeakShape::kEvalOutputs, " lines left some; the other blocks of their iterations are gone", out);
   return out;
+}
+
+CauseFinding DetectEvalGraphs(const CauseContext& context) {
+  return LeakFinding(context, CauseKind::kEvalWithoutNoGrad, LeakShape::kEvalGraph, "Graphs of an evaluation");
 }
 
 // Gradients where nobody needs them. Ordinary ones live until their optimizer's step: a block that lives through
@@ -195,8 +240,58 @@ CauseFinding GradientFinding(const CauseContext& context, const std::vector<Live
   return out;
 }
 
+// Of one parameter, by name: "model.table.weight" of "model.table.weight.grad".
+const HeldRow* ParameterOf(const HeldByName& held, const HeldRow& gradient) {
+  const absl::string_view name = absl::StripSuffix(gradient.holder.name, ".grad");
+  const auto found = std::find_if(held.rows.begin(), held.rows.end(), [&](const HeldRow& row) {
+    return row.holder.kind == "parameter" && row.holder.name == name && row.holder.file == gradient.holder.file &&
+           row.holder.function == gradient.holder.function;
+  });
+  return found == held.rows.end() ? nullptr : &*found;
+}
+
+// By their owners: a gradient that is larger than its parameter (sparse ones grow until they are cleared), and
+// gradients of parameters that no optimizer has, where others are an optimizer's.
+CauseFinding OwnedGradients(const CauseContext& context, const HeldByName& held) {
+  constexpr CauseKind kKind = CauseKind::kGradientsKept;
+  constexpr double kLeastOutgrown = 1.5;  // a sparse gradient of one step may have a row twice
+  Variable outgrown;
+  Variable unused;
+  bool are_some_optimized = false;
+  for (const HeldRow& row : held.rows) are_some_optimized = are_some_optimized || row.holder.Is("optimized");
+  const auto add = [&held](std::size_t row, Variable& to) {
+    if (to.rows.empty()) to.name = held.rows[row].holder.name;
+    to.rows.push_back(row);
+    to.bytes += held.rows[row].bytes;
+    to.blocks.insert(to.blocks.end(), held.rows[row].indices.begin(), held.rows[row].indices.end());
+  };
+  for (std::size_t i = 0; i < held.rows.size(); ++i) {
+    if (held.rows[i].holder.kind != "gradient") continue;
+    const HeldRow* const parameter = ParameterOf(held, held.rows[i]);
+    if (parameter == nullptr) continue;
+    if (static_cast<double>(held.rows[i].bytes) > kLeastOutgrown * static_cast<double>(parameter->bytes)) {
+      add(i, outgrown);
+    } else if (are_some_optimized && !parameter->holder.Is("optimized")) {
+      add(i, unused);
+    }
+  }
+  for (const Variable* const found : {&outgrown, &unused}) {
+    if (found->rows.empty() || !IsMaterial(context, found->bytes)) continue;
+    CauseFinding out = Found(kKind, found == &outgrown ? Confidence::kProven : Confidence::kLikely, 0);
+    TakeVariables(context, {*found}, out);
+    out.evidence.push_back(absl::StrCat(
+        OwnersText(out.holders), found->rows.size() == 1 ? "" : absl::StrCat(" and ", found->rows.size() - 1, " more"),
+        found->rows.size() == 1 ? " holds " : " hold ", FormatBytes(out.bytes),
+        found == &outgrown ? ", more than its parameter: no step clears it, and each backward pass adds to it"
+                           : ": gradients of parameters that no optimizer has"));
+    return out;
+  }
+  return Absent(kKind, "each gradient is as large as its parameter, and an optimizer has that");
+}
+
 CauseFinding DetectGradientsKept(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kGradientsKept;
+  if (const HeldByName* const held = context.history->Owners(); held != nullptr) return OwnedGradients(context, *held);
   const TorchStacks frames(*context.history->timeline, context.history->stacks);
   const GradientSets found = FindGradients(context, frames);
   const auto is_enough = [&context](const std::vector<LiveBlock>& blocks) {
@@ -221,7 +316,37 @@ CauseFinding DetectGradientsKept(const CauseContext& context) {
                 absl::StrCat("gradients that no optimizer step clears hold ", FormatBytes(BytesOf(found.uncleared))));
 }
 
+CauseFinding DetectReferenceCycle(const CauseContext& context) {
+  constexpr CauseKind kKind = CauseKind::kReferenceCycle;
+  const HeldByName* const held = context.history->Owners();
+  if (held == nullptr) {
+    return NotInTrace(kKind, "who holds the memory by name would tell: ashlar record or ashlar dry-run writes it");
+  }
+  std::vector<Variable> cycles;
+  std::uint64_t bytes = 0;
+  for (Variable& variable : VariablesOf(*held)) {
+    if (variable.role != OwnerRole::kCycle) continue;
+    bytes += variable.bytes;
+    cycles.push_back(std::move(variable));
+  }
+  if (cycles.empty() || !IsMaterial(context, bytes)) {
+    return Absent(kKind, absl::StrCat("what reference cycles alone hold are ", FormatBytes(bytes)));
+  }
+  CauseFinding out = Found(kKind, Confidence::kProven, 0);
+  TakeVariables(context, cycles, out);
+  out.evidence.push_back(absl::StrCat("no variable leads to ", FormatBytes(out.bytes), " in ", out.blocks.size(),
+                                      " blocks: a ", cycles.front().name,
+                                      " holds them, until Python's collector comes by"));
+  return out;
+}
+
 constexpr CauseSpec kLeaksCauses[] = {
+    {.kind = CauseKind::kReferenceCycle,
+     .name = "reference_cycle",
+     .sentence = "Objects that hold each other keep tensors that no variable leads to",
+     .needs = CauseNeeds::kState,
+     .detect = DetectReferenceCycle,
+     .change = &changes::kBreakCycle},
     {.kind = CauseKind::kGraphKeptAlive,
      .name = "graph_kept_alive",
      .sentence = "Activations of older steps are still alive: something keeps their graph",

@@ -1,6 +1,8 @@
 // Causes that lie in the optimizer: its state and its temporaries.
 #include <algorithm>
+#include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/causes/program_memory.h"
 
 namespace ashlar::analyses {
@@ -126,8 +129,67 @@ CauseFinding StateHeld(const CauseContext& context, const ProgramMemory& memory,
   return out;
 }
 
+// "opt" of "opt.state[]": the optimizer itself.
+std::string OptimizerName(absl::string_view name) {
+  for (const absl::string_view part : {".state", ".param_groups"}) {
+    if (const std::size_t at = name.find(part); at != absl::string_view::npos) return std::string(name.substr(0, at));
+  }
+  return "";
+}
+
+// What an optimizer gathers in each step, and what one alone keeps of a model that is gone.
+CauseFinding OwnedState(const CauseContext& context, const HeldByName& held) {
+  constexpr CauseKind kKind = CauseKind::kOptimizerState;
+  for (const LeakGrowth& leak : context.history->leaks) {
+    if (leak.shape != LeakShape::kOptimizer || !IsMaterial(context, leak.bytes)) continue;
+    CauseFinding out = Found(kKind, Confidence::kProven, leak.bytes);
+    TakeBlocks(context, leak.blocks, out);
+    out.holders = leak.holders;
+    out.evidence.push_back(absl::StrCat(OwnersText(out.holders), out.holders.size() == 1 ? " grows" : " grow",
+                                        " in each of ", leak.steps, " steps to ", FormatBytes(leak.bytes), " in ",
+                                        leak.blocks.size(), " blocks"));
+    if (out.holders.front().kind != "optimizer_state") out.change = &changes::kCutHistory;
+    return out;
+  }
+  std::map<std::tuple<std::string, std::string, std::string>, Variable> left;
+  bool are_others_trained = false;
+  for (const HeldRow& row : held.rows) {
+    are_others_trained = are_others_trained || (row.holder.kind == "parameter" && row.holder.Is("optimized"));
+    const bool is_only_its =
+        row.holder.kind == "element" && row.holder.Is("optimized") && row.holder.Is("of_optimizer");
+    const std::string name = OptimizerName(row.holder.name);
+    if (is_only_its && !name.empty()) left[{name, row.holder.file, row.holder.function}].name = name;
+  }
+  std::vector<Variable> optimizers;
+  std::uint64_t bytes = 0;
+  for (auto& [key, variable] : left) {
+    for (std::size_t i = 0; i < held.rows.size(); ++i) {
+      const trace::Holder& holder = held.rows[i].holder;
+      if (std::tuple(OptimizerName(holder.name), holder.file, holder.function) != key) continue;
+      variable.rows.push_back(i);
+      variable.blocks.insert(variable.blocks.end(), held.rows[i].indices.begin(), held.rows[i].indices.end());
+      variable.bytes += held.rows[i].bytes;
+    }
+    bytes += variable.bytes;
+    optimizers.push_back(std::move(variable));
+  }
+  if (optimizers.empty() || !are_others_trained || !IsMaterial(context, bytes)) return Absent(kKind, "");
+  CauseFinding out = Found(kKind, Confidence::kProven, 0);
+  TakeVariables(context, optimizers, out);
+  out.change = &changes::kDropOptimizer;
+  out.evidence.push_back(absl::StrCat(OwnersText(out.holders), " keeps ", FormatBytes(out.bytes), " in ",
+                                      out.blocks.size(),
+                                      " blocks: parameters that no module has any more, with their "
+                                      "gradients and state"));
+  return out;
+}
+
 CauseFinding DetectOptimizerState(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kOptimizerState;
+  if (const HeldByName* const held = context.history->Owners(); held != nullptr) {
+    CauseFinding owned = OwnedState(context, *held);
+    if (owned.finding == Finding::kFound) return owned;
+  }
   const std::vector<EventIndex> phases = OptimizerPhases(context);
   const ProgramMemory memory(context);
   if (phases.empty() && memory.state().empty()) {

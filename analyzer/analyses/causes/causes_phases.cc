@@ -3,6 +3,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -150,9 +152,43 @@ EvaluationKept KeptByGraph(const CauseContext& context, const TorchStacks& frame
   return out;
 }
 
+// By the graphs themselves: those that pile up in an evaluation, or the one of a pass through modules in eval mode that
+// no backward pass has followed.
+CauseFinding OwnedEvaluation(const CauseContext& context, const HeldByName& held, const TorchStacks& frames) {
+  constexpr CauseKind kKind = CauseKind::kEvalWithoutNoGrad;
+  CauseFinding growing = DetectEvalGraphs(context);
+  if (growing.finding == Finding::kFound) return growing;
+  const auto blocks = context.history->timeline->blocks();
+  EventIndex last_backward = timeline::kBeforeWindow;
+  for (const BlockSpan& block : blocks) {
+    if (block.alloc_event <= context.history->moment && frames.IsBackward(block)) {
+      last_backward = std::max<EventIndex>(last_backward, block.alloc_event);
+    }
+  }
+  std::vector<Variable> graphs;
+  std::uint64_t bytes = 0;
+  for (Variable& variable : VariablesOf(held)) {
+    const bool is_evaluation = variable.role == OwnerRole::kGraph && variable.Holder(held).mode == "eval" &&
+                               blocks[variable.blocks.front()].alloc_event > last_backward;
+    if (!is_evaluation) continue;
+    bytes += variable.bytes;
+    graphs.push_back(std::move(variable));
+  }
+  if (graphs.empty() || !IsMaterial(context, bytes)) return Absent(kKind, MostHeld(context));
+  CauseFinding out = Found(kKind, Confidence::kLikely, 0);
+  TakeVariables(context, graphs, out);
+  out.evidence.push_back(absl::StrCat(OwnersText(out.holders), " keeps a graph of ", FormatBytes(out.bytes), " in ",
+                                      out.blocks.size(),
+                                      " blocks through modules in eval mode, and no backward pass has followed"));
+  return out;
+}
+
 CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kEvalWithoutNoGrad;
   const TorchStacks frames(*context.history->timeline, context.history->stacks);
+  if (const HeldByName* const held = context.history->Owners(); held != nullptr) {
+    return OwnedEvaluation(context, *held, frames);
+  }
   EvaluationKept best = KeptByName(context);
   for (const EvaluationKept& other : {KeptInStretch(context, frames), KeptByGraph(context, frames)}) {
     if (BytesOf(other.blocks) <= BytesOf(best.blocks)) continue;
@@ -174,7 +210,7 @@ CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context) {
 CauseFinding DetectEvalAccumulates(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kEvalAccumulates;
   CauseFinding growing = DetectEvalOutputs(context);
-  if (growing.finding == Finding::kFound) return growing;
+  if (growing.finding == Finding::kFound || context.history->Owners() != nullptr) return growing;
   for (const LeakGrowth& leak : context.history->leaks) {
     if (leak.shape != LeakShape::kEvalGraph || !IsMaterial(context, leak.bytes)) continue;
     return Absent(kKind, "the evaluation keeps its whole graph, not only its outputs");
@@ -207,8 +243,61 @@ CauseFinding DetectEvalAccumulates(const CauseContext& context) {
   return out;
 }
 
+// "ckpt" of "ckpt.model[]".
+std::string RootName(const trace::Holder& holder) { return holder.name.substr(0, holder.name.find_first_of(".[")); }
+
+// By the variable that keeps what was read from a checkpoint, beside the model that has it too.
+CauseFinding OwnedCheckpoint(const CauseContext& context, const HeldByName& held) {
+  constexpr CauseKind kKind = CauseKind::kLoadedTwice;
+  const auto blocks = context.history->timeline->blocks();
+  std::map<std::uint64_t, std::size_t> model;
+  for (const HeldRow& row : held.rows) {
+    if (RoleOf(row.holder) != OwnerRole::kWeights) continue;
+    for (const std::size_t index : row.indices) ++model[blocks[index].AskedBytes()];
+  }
+  struct Loaded {
+    Variable variable;
+    std::uint64_t twice = 0;
+  };
+  std::map<std::tuple<std::string, std::string, std::string>, Loaded> loaded;
+  for (std::size_t i = 0; i < held.rows.size(); ++i) {
+    const HeldRow& row = held.rows[i];
+    if (RoleOf(row.holder) != OwnerRole::kVariable) continue;
+    for (const std::size_t index : row.indices) {
+      const trace::StackId stack = blocks[index].stack;
+      if (stack == trace::kNoStack || !AnyFrame(context, stack, IsCheckpointFrame)) continue;
+      Loaded& of = loaded[{RootName(row.holder), row.holder.file, row.holder.function}];
+      if (of.variable.rows.empty() || of.variable.rows.back() != i) of.variable.rows.push_back(i);
+      of.variable.name = RootName(row.holder);
+      of.variable.blocks.push_back(index);
+      of.variable.bytes += blocks[index].AskedBytes();
+      if (TakeTwin(blocks[index].AskedBytes(), model)) of.twice += blocks[index].AskedBytes();
+    }
+  }
+  std::vector<Variable> twice;
+  std::uint64_t bytes = 0;
+  for (auto& [key, of] : loaded) {
+    // Its weights have twins; of the optimizer's state beside them a part has.
+    constexpr double kLeastTwice = 0.25;
+    if (!IsShareOf(of.twice, kLeastTwice, of.variable.bytes) || of.variable.blocks.size() < kLeastLoaded) continue;
+    bytes += of.variable.bytes;
+    twice.push_back(std::move(of.variable));
+  }
+  if (twice.empty() || !IsMaterial(context, bytes)) {
+    return Absent(kKind, absl::StrCat("variables that keep a checkpoint beside the model hold ", FormatBytes(bytes)));
+  }
+  std::stable_sort(twice.begin(), twice.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  CauseFinding out = Found(kKind, Confidence::kProven, 0);
+  TakeVariables(context, twice, out);
+  out.evidence.push_back(absl::StrCat(OwnersText(out.holders), " keeps what was loaded, ", FormatBytes(out.bytes),
+                                      " in ", out.blocks.size(), " blocks, beside the model that has its weights too"));
+  out.evidence.push_back("torch.load(..., map_location=\"cpu\") keeps the copy off the device");
+  return out;
+}
+
 CauseFinding DetectLoadedTwice(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kLoadedTwice;
+  if (const HeldByName* const held = context.history->Owners(); held != nullptr) return OwnedCheckpoint(context, *held);
   std::vector<LiveBlock> loaded;
   std::map<std::uint64_t, std::size_t> model;  // sizes of what is alive beside it
   for (const LiveBlock& live : LiveBlocks(context)) {

@@ -166,6 +166,36 @@ std::string MostFrom(const CauseContext& context, const std::vector<LiveBlock>& 
   return absl::StrCat(FormatBytes(bytes), " of it from ", LabelOf(context, first));
 }
 
+std::string OwnersText(const std::vector<trace::Holder>& holders) {
+  constexpr std::size_t kShown = 2;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(kShown, holders.size()); ++i) {
+    absl::StrAppend(&out, i == 0 ? "" : " and ", HolderPlace(holders[i]));
+  }
+  if (holders.size() > kShown) absl::StrAppend(&out, " and ", holders.size() - kShown, " more");
+  return out;
+}
+
+std::string MostHeld(const CauseContext& context) {
+  const HeldByName& held = *context.history->held;
+  const std::vector<Variable> variables = VariablesOf(held);
+  if (variables.empty()) return "no variable holds anything";
+  return absl::StrCat("no owner shows it: most, ", FormatBytes(variables.front().bytes), ", is held by ",
+                      OwnersText({variables.front().Holder(held)}));
+}
+
+void TakeVariables(const CauseContext& context, const std::vector<Variable>& variables, CauseFinding& finding) {
+  std::vector<std::size_t> blocks;
+  for (const Variable& variable : variables) {
+    blocks.insert(blocks.end(), variable.blocks.begin(), variable.blocks.end());
+    finding.holders.push_back(variable.Holder(*context.history->held));
+  }
+  std::sort(blocks.begin(), blocks.end());
+  finding.bytes = 0;
+  for (const std::size_t index : blocks) finding.bytes += context.history->timeline->blocks()[index].size_bytes;
+  TakeBlocks(context, std::move(blocks), finding);
+}
+
 namespace {
 
 constexpr std::size_t kLeastPasses = 3;

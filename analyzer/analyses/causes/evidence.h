@@ -17,6 +17,7 @@
 
 #include "analyzer/analyses/causes/cause.h"
 #include "analyzer/analyses/causes/torch_frames.h"
+#include "analyzer/analyses/holders/variables.h"
 #include "analyzer/analyses/steps/program_part.h"
 
 namespace ashlar::analyses {
@@ -95,6 +96,14 @@ std::uint64_t BytesOf(const std::vector<LiveBlock>& blocks);
 // Their stacks, most bytes first, and a sentence "3.00 GiB from train.py:58 loss" for the first of them.
 std::vector<trace::StackId> StacksOf(const std::vector<LiveBlock>& blocks);
 std::string MostFrom(const CauseContext& context, const std::vector<LiveBlock>& blocks);
+
+// --- owners: for where CauseHistory::Owners() is not nullptr ---
+// "`losses[]` in train.py:31 train"; of several the first two.
+std::string OwnersText(const std::vector<trace::Holder>& holders);
+// What speaks against a cause that no owner proves: who holds most instead.
+std::string MostHeld(const CauseContext& context);
+// Takes the blocks of variables, most bytes first, and their names.
+void TakeVariables(const CauseContext& context, const std::vector<Variable>& variables, CauseFinding& finding);
 
 // Finds whether a moment lies in a stretch of passes without a backward pass between them: an evaluation or a
 // generation, also where no function is named so. Private to the detectors. Pure function.

@@ -6,6 +6,7 @@
 
 #include "analyzer/analyses/causes/cause.h"
 #include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/causes/owned_leaks.h"
 #include "analyzer/analyses/causes/torch_frames.h"
 #include "analyzer/analyses/steps/iterations.h"
 #include "analyzer/analyses/steps/kept.h"
@@ -269,7 +270,8 @@ class ShapeSearch {
 }  // namespace
 
 std::vector<LeakGrowth> FindLeakGrowths(const timeline::Timeline& timeline, EventIndex moment,
-                                        const trace::StackTable* stacks, const Steps& steps) {
+                                        const trace::StackTable* stacks, const Steps& steps, const HeldByName* held) {
+  if (held != nullptr && held->Decides(moment)) return OwnedLeaks(timeline, stacks, steps, *held);
   return ShapeSearch(timeline, moment, stacks, steps).Growths();
 }
 

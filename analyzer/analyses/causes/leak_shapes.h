@@ -8,6 +8,13 @@
 //   outputs      what one or a few lines keep of each iteration
 //   other        blocks that are told by another cause: copies of a model, by their frames or by its sizes
 //
+// Where the program wrote who holds what (holders/held_by_name.h), the owner decides in place of the lines: what piles
+// up is what one variable has of many iterations (causes/owned_leaks.h), and these shapes are added:
+//
+//   frames       what errors keep of the frames that failed
+//   cycle        what a reference cycle alone holds
+//   optimizer    what an optimizer gathers beside its parameters' state
+//
 // What makes, moves or loads one model piles up for good and is none of these, and where no backward pass was seen,
 // passes count as iterations only if lines outside of the modules recur between them: layers of one pass do not.
 //
@@ -24,6 +31,8 @@
 #include <optional>
 #include <vector>
 
+#include "allocator/trace/holders.h"
+#include "analyzer/analyses/holders/held_by_name.h"
 #include "analyzer/analyses/steps/steps.h"
 #include "analyzer/timeline/timeline.h"
 
@@ -40,20 +49,32 @@ std::vector<std::size_t> BlocksOfFailedAttempts(const timeline::Timeline& timeli
 
 struct CauseContext;
 
-enum class LeakShape : std::uint8_t { kGraph, kEvalGraph, kHooks, kCache, kEvalOutputs, kOutputs, kOther };
+enum class LeakShape : std::uint8_t {
+  kGraph,
+  kEvalGraph,
+  kHooks,
+  kCache,
+  kEvalOutputs,
+  kOutputs,
+  kOther,
+  kFrames,
+  kCycle,
+  kOptimizer
+};
 
 struct LeakGrowth {
   LeakShape shape{};
-  std::uint64_t bytes = 0;               // alive at the moment, of iterations before its own
-  std::uint64_t bytes_per_step = 0;      // by which it grew, on average over `steps`
-  std::size_t steps = 0;                 // iterations over which it grew
-  std::vector<std::size_t> blocks = {};  // indices in Timeline::blocks(), by group
-  std::size_t lines = 0;                 // stacks that allocated them
+  std::uint64_t bytes = 0;                  // alive at the moment, of iterations before its own
+  std::uint64_t bytes_per_step = 0;         // by which it grew, on average over `steps`
+  std::size_t steps = 0;                    // iterations over which it grew
+  std::vector<std::size_t> blocks = {};     // indices in Timeline::blocks(), by group
+  std::size_t lines = 0;                    // stacks that allocated them
+  std::vector<trace::Holder> holders = {};  // the variables that keep them, most bytes first; empty: told by lines
 };
 
-// Most bytes first; none where nothing piles up.
+// Most bytes first; none where nothing piles up. `held` may be nullptr.
 std::vector<LeakGrowth> FindLeakGrowths(const timeline::Timeline& timeline, timeline::EventIndex moment,
-                                        const trace::StackTable* stacks, const Steps& steps);
+                                        const trace::StackTable* stacks, const Steps& steps, const HeldByName* held);
 
 // The largest at the context's moment that is material (evidence.h); nullopt without one.
 std::optional<LeakGrowth> LeakAt(const CauseContext& context);

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "analyzer/analyses/causes/evidence.h"
 #include "analyzer/analyses/causes/torch_frames.h"
+#include "analyzer/analyses/holders/variables.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -132,7 +133,9 @@ void ProgramMemory::Sort() {
     const timeline::BlockSpan& block = timeline_.blocks()[i];
     if (!block.IsLiveAfter(context_.history->moment)) continue;
     const ProgramPart part = PartOfBlock(i);
-    if (part == ProgramPart::kOptimizer) {
+    if (const std::optional<std::vector<std::size_t>*> owned = ListOfOwner(i); owned.has_value()) {
+      if (*owned != nullptr) (*owned)->push_back(i);
+    } else if (part == ProgramPart::kOptimizer) {
       state_.push_back(i);
     } else if (part == ProgramPart::kBackward) {
       gradients_.push_back(i);
@@ -141,6 +144,34 @@ void ProgramMemory::Sort() {
     } else if (is_later_copy(block) || !IsForwardPart(part)) {
       lasting_.push_back(i);
     }
+  }
+}
+
+// By the owner, where that decides; nullptr: into none. What has no variable of its own goes by its line.
+std::optional<std::vector<std::size_t>*> ProgramMemory::ListOfOwner(std::size_t index) {
+  const HeldByName* const held = context_.history->Owners();
+  const trace::Holder* const owner = held == nullptr ? nullptr : held->OwnerOf(index);
+  if (owner == nullptr) return std::nullopt;
+  switch (RoleOf(*owner)) {
+    case OwnerRole::kWeights:
+      return &lasting_;
+    case OwnerRole::kGradient:
+      return &gradients_;
+    case OwnerRole::kOptimizer:
+      return &state_;
+    case OwnerRole::kGraph:
+      return &activations_;
+    case OwnerRole::kVariable: {
+      if (owner->kind == "local") return std::nullopt;
+      const bool is_older = Current() != nullptr && timeline_.blocks()[index].alloc_event < Current()->begin;
+      return is_older ? &lasting_ : nullptr;
+    }
+    case OwnerRole::kHook:
+    case OwnerRole::kError:
+    case OwnerRole::kCycle:
+      return nullptr;
+    default:
+      return std::nullopt;
   }
 }
 

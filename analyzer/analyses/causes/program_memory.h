@@ -63,6 +63,7 @@ class ProgramMemory {
   void FindParts();
   void FindPasses();
   void Sort();
+  std::optional<std::vector<std::size_t>*> ListOfOwner(std::size_t index);
   std::set<trace::StackId> KeepingStacks() const;
   void FindTrained();
 

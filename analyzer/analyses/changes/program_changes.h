@@ -149,6 +149,21 @@ inline constexpr ProgramChange kRemoveHook{
         "handle = module.register_forward_hook(hook)\n"
         "handle.remove()\n"
         "seen.append(output.detach().cpu())  # in the hook"};
+inline constexpr ProgramChange kBoundedCache{
+    .sentence = "bound the cache: it keeps one result for each new argument",
+    .python = "@functools.lru_cache(maxsize=8)  # not: maxsize=None, functools.cache"};
+inline constexpr ProgramChange kBreakCycle{
+    .sentence =
+        "break the cycle, or collect it: its memory waits for Python's collector, which counts objects, no bytes",
+    .python =
+        "ctx.save_for_backward(output)  # not: ctx.output = output; weakref.ref(parent) of a child\n"
+        "gc.collect()  # every few steps, where the cycle cannot go"};
+inline constexpr ProgramChange kCutHistory{
+    .sentence = "let the optimizer keep the last few steps alone",
+    .python = "del history[:-10]  # after each append; torch.optim.LBFGS(..., history_size=10)"};
+inline constexpr ProgramChange kDropOptimizer{
+    .sentence = "let the optimizer go with its model: it keeps parameters, gradients and state",
+    .python = "del model, optimizer"};
 inline constexpr ProgramChange kCacheWithRoom{
     .sentence = "give the cache its room from the start, and drop it when its sequence ends",
     .python =

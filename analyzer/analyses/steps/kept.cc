@@ -70,13 +70,12 @@ Value MedianOf(std::vector<Value> values) {
   return *middle;
 }
 
-// Median distance between the iterations that left something.
-std::size_t MedianGap(const std::map<std::size_t, std::uint64_t>& bytes_of) {
-  std::vector<std::size_t> gaps;
-  for (auto it = bytes_of.begin(); std::next(it) != bytes_of.end(); ++it) {
-    gaps.push_back(std::next(it)->first - it->first);
-  }
-  return MedianOf(std::move(gaps));
+// Distances between neighbours.
+template <typename Value>
+std::vector<Value> GapsOf(const std::vector<Value>& values) {
+  std::vector<Value> out;
+  for (std::size_t i = 1; i < values.size(); ++i) out.push_back(values[i] - values[i - 1]);
+  return out;
 }
 
 // Of a group: what had stayed late and went before its first block came, and since.
@@ -115,29 +114,19 @@ class KeptSearch {
     return stack < families_.size() ? families_[stack] : static_cast<std::uint32_t>(stack);
   }
 
-  std::optional<KeptGroup> Piled(const std::vector<std::size_t>& all) const {
-    KeptGroup out;
-    std::map<std::size_t, std::uint64_t> bytes_of;
-    for (const std::size_t index : all) {
-      const BlockSpan& block = blocks_[index];
-      const std::size_t iteration = iterations_.At(block.alloc_event);
-      if (!block.IsLiveAfter(moment_) || iteration >= now_) continue;
-      out.blocks.push_back(index);
-      out.bytes += block.size_bytes;
-      bytes_of[iteration] += block.size_bytes;
+  std::optional<KeptGroup> Piled(const std::vector<std::size_t>& all) const { return Piled(all, all, std::nullopt); }
+
+  // Of `held`, which are some of what their lines made: `all`. What others hold of it may go whenever it does: only
+  // what had become as old as half of what is held tells that the holder lets go.
+  std::optional<KeptGroup> PiledOfHolder(const std::vector<std::size_t>& held,
+                                         const std::vector<std::size_t>& all) const {
+    std::vector<std::size_t> ages;
+    for (const std::size_t index : held) {
+      const std::size_t born = iterations_.At(blocks_[index].alloc_event);
+      if (born < now_) ages.push_back(now_ - born);
     }
-    if (bytes_of.size() < kLeastIterations) return std::nullopt;
-    if (now_ - bytes_of.rbegin()->first > kMostGaps * MedianGap(bytes_of)) return std::nullopt;
-    const LateFrees late = CountLateFrees(all, blocks_[out.blocks.front()].alloc_event);
-    if (kMostLate * late.since >= out.blocks.size()) return std::nullopt;
-    if (AreReplacedOneByOne(out)) return std::nullopt;
-    out.freed_before = late.before;
-    std::vector<std::uint64_t> each;
-    for (const auto& [iteration, bytes] : bytes_of) each.push_back(bytes);
-    out.bytes_per_iteration = MedianOf(std::move(each));
-    out.iterations = bytes_of.size();
-    Place(all, out);
-    return out;
+    if (ages.empty()) return std::nullopt;
+    return Piled(held, all, std::max(kLateIterations, MedianOf(std::move(ages))));
   }
 
   std::optional<KeptGroup> Replaced(const std::vector<std::size_t>& all) const {
@@ -182,6 +171,54 @@ class KeptSearch {
   }
 
  private:
+  std::optional<KeptGroup> Piled(const std::vector<std::size_t>& held, const std::vector<std::size_t>& all,
+                                 std::optional<std::size_t> age_of_holder) const {
+    KeptGroup out;
+    std::map<std::size_t, std::uint64_t> bytes_of;
+    for (const std::size_t index : held) {
+      const BlockSpan& block = blocks_[index];
+      const std::size_t iteration = iterations_.At(block.alloc_event);
+      if (!block.IsLiveAfter(moment_) || iteration >= now_) continue;
+      out.blocks.push_back(index);
+      out.bytes += block.size_bytes;
+      bytes_of[iteration] += block.size_bytes;
+    }
+    if (bytes_of.size() < kLeastIterations) return std::nullopt;
+    if (age_of_holder.has_value() ? !IsRecentForHolder(out.blocks) : !IsRecent(bytes_of)) return std::nullopt;
+    const LateFrees late =
+        CountLateFrees(all, blocks_[out.blocks.front()].alloc_event, age_of_holder.value_or(kLateIterations));
+    if (kMostLate * late.since >= out.blocks.size()) return std::nullopt;
+    if (AreReplacedOneByOne(out)) return std::nullopt;
+    out.freed_before = late.before;
+    std::vector<std::uint64_t> each;
+    for (const auto& [iteration, bytes] : bytes_of) each.push_back(bytes);
+    out.bytes_per_iteration = MedianOf(std::move(each));
+    out.iterations = bytes_of.size();
+    Place(held, out);
+    return out;
+  }
+
+  bool IsRecent(const std::map<std::size_t, std::uint64_t>& bytes_of) const {
+    std::vector<std::size_t> in;
+    for (const auto& [iteration, bytes] : bytes_of) in.push_back(iteration);
+    return now_ - in.back() <= kMostGaps * MedianOf(GapsOf(in));
+  }
+
+  // By events, as the rounds of the step under way are no steps; and by the largest gap, as it gains in bursts.
+  bool IsRecentForHolder(const std::vector<std::size_t>& blocks) const {
+    std::vector<EventIndex> born;
+    std::size_t last = kNothing;
+    for (const std::size_t index : blocks) {
+      const std::size_t iteration = iterations_.At(blocks_[index].alloc_event);
+      if (iteration != last) born.push_back(blocks_[index].alloc_event);
+      last = iteration;
+    }
+    const std::vector<EventIndex> gaps = GapsOf(born);
+    const EventIndex most =
+        std::max(static_cast<EventIndex>(kMostGaps) * MedianOf(gaps), *std::max_element(gaps.begin(), gaps.end()));
+    return moment_ - born.back() <= most;
+  }
+
   void Place(const std::vector<std::size_t>& all, KeptGroup& out) const {
     out.stack = blocks_[all.front()].stack;
     out.first_iteration = iterations_.At(blocks_[out.blocks.front()].alloc_event);
@@ -200,13 +237,13 @@ class KeptSearch {
     return 2 * freed >= group.blocks.size() && in_iterations.size() >= kLeastIterations;
   }
 
-  LateFrees CountLateFrees(const std::vector<std::size_t>& all, EventIndex first) const {
+  LateFrees CountLateFrees(const std::vector<std::size_t>& all, EventIndex first, std::size_t late_iterations) const {
     LateFrees out;
     for (const std::size_t index : all) {
       const BlockSpan& block = blocks_[index];
       if (block.IsLiveAfter(moment_)) continue;
       const std::size_t lived = iterations_.At(block.free_requested_event) - iterations_.At(block.alloc_event);
-      if (lived >= kLateIterations) ++(block.free_requested_event < first ? out.before : out.since);
+      if (lived >= late_iterations) ++(block.free_requested_event < first ? out.before : out.since);
     }
     return out;
   }
@@ -302,6 +339,24 @@ std::vector<KeptGroup> KeptGroups(const timeline::Timeline& timeline, const Iter
   std::stable_sort(out.begin(), out.end(), [](const KeptGroup& a, const KeptGroup& b) {
     return std::pair(b.bytes, a.blocks.front()) < std::pair(a.bytes, b.blocks.front());
   });
+  return out;
+}
+
+std::vector<std::optional<KeptGroup>> PiledOf(const timeline::Timeline& timeline, const Iterations& iterations,
+                                              EventIndex moment, absl::Span<const std::vector<std::size_t>> lists) {
+  const KeptSearch search(timeline, iterations, moment, nullptr);
+  const BlockLists made = ListBlocks(timeline, moment);
+  std::vector<std::optional<KeptGroup>> out;
+  for (const std::vector<std::size_t>& held : lists) {
+    std::set<BlockKey> keys;
+    for (const std::size_t index : held) keys.insert(KeyOf(timeline.blocks()[index]));
+    std::vector<std::size_t> all;
+    for (const BlockKey& key : keys) {
+      const auto found = made.find(key);
+      if (found != made.end()) all.insert(all.end(), found->second.begin(), found->second.end());
+    }
+    out.push_back(search.PiledOfHolder(held, all));
+  }
   return out;
 }
 

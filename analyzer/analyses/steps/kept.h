@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -48,6 +49,12 @@ struct KeptGroup {
 // Most bytes first, then by the first block.
 std::vector<KeptGroup> KeptGroups(const timeline::Timeline& timeline, const Iterations& iterations,
                                   timeline::EventIndex moment, const trace::StackTable* stacks = nullptr);
+
+// The same rule for lists of blocks that somebody holds, whichever lines made them; each in the order of allocation.
+// nullopt where a list does not pile up. The `stack` of a group is that of its first block.
+std::vector<std::optional<KeptGroup>> PiledOf(const timeline::Timeline& timeline, const Iterations& iterations,
+                                              timeline::EventIndex moment,
+                                              absl::Span<const std::vector<std::size_t>> lists);
 
 // Finds leaks: what piles up (kept.h) from iteration to iteration and has not been let go before. It looks at two
 // moments and takes the one where more is found: the failure or the peak, where everything is still alive; and the end

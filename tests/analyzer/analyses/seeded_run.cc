@@ -62,6 +62,16 @@ void SeededRun::At(std::initializer_list<SeededFrame> frames) {
 
 void SeededRun::Fail(std::uint64_t bytes) { ASHLAR_CHECK(!allocator_.Allocate(bytes, Stream{}, PoolId{}).ok()); }
 
+std::uint64_t SeededRun::LiveBytes() const {
+  std::uint64_t out = 0;
+  for (const trace::SnapshotSegment& segment : allocator_.Segments()) {
+    for (const trace::SnapshotBlock& block : segment.blocks) {
+      if (block.state == trace::BlockState::kLive) out += block.size_bytes;
+    }
+  }
+  return out;
+}
+
 core::Block* SeededRun::Allocate(std::uint64_t bytes, Stream stream, PoolId pool) {
   if (is_out_of_memory_) return nullptr;
   absl::StatusOr<core::Block*> block = allocator_.Allocate(bytes, stream, pool);
@@ -139,6 +149,7 @@ Diagnosis::Diagnosis(const SeededInput& input) {
   facts.stacks = &snapshot.stacks;
   if (snapshot.settings.has_value()) facts.settings = &*snapshot.settings;
   facts.annotations = snapshot.annotations;
+  facts.named = &snapshot;
   facts.device.total_bytes = input.total_bytes;
   facts.device.device_used_bytes = input.device_used_bytes;
   facts.device.ranks = input.ranks;

@@ -70,6 +70,7 @@ class SeededRun final : public trace::EventSink {
   void End(const std::string& name) { Mark("END", name); }
   // The recorded window begins here.
   void ForgetEvents();
+  std::uint64_t LiveBytes() const;  // of all blocks that the program has
   bool is_out_of_memory() const { return is_out_of_memory_; }
 
   SeededInput Finish();

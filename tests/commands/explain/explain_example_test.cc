@@ -148,7 +148,7 @@ TEST(ExplainExampleTest, WhoHoldsItComesByNameFirstAndByLineSecond) {
   ASSERT_TRUE(explanation.memory.holders.names.has_value());
   EXPECT_EQ(explanation.memory.holders.names->live_bytes, explanation.memory.accounting.live_bytes);
   std::uint64_t sum = 0;
-  for (const answers::HeldRow& row : explanation.memory.holders.names->rows) sum += row.bytes;
+  for (const analyses::HeldRow& row : explanation.memory.holders.names->rows) sum += row.bytes;
   EXPECT_EQ(sum, explanation.memory.holders.names->live_bytes);
   const std::string text = report::ToText(explanation);
   const std::size_t by_name = text.find("WHO HOLDS IT   (by its name");

@@ -146,32 +146,22 @@ TEST(SuggestionsTest, OthersLibrariesHaveTheirOwnLevers) {
   EXPECT_THAT(actions[0].what, HasSubstr("-ngl"));
 }
 
-// The variable is named where it grows and holds what the cause is about.
-TEST(SuggestionsTest, TheVariableThatGrowsIsNamed) {
+// The variable that proves a cause is named in its remedy.
+TEST(SuggestionsTest, TheVariableThatKeepsItIsNamed) {
   Explanation e;
   whatif::ProgramRemedy remedy;
   remedy.cause = analyses::CauseKind::kGraphKeptAlive;
   remedy.sentence = "Keep numbers, not tensors";
-  remedy.bytes = 4 * kGiB;
   e.why.remedies = {remedy};
-  HeldByName names;
-  names.rows.resize(1);
-  HeldRow& row = names.rows.front();
-  row.holder.kind = "graph";
-  row.holder.name = "losses[]";
-  row.holder.file = "train.py";
-  row.bytes = 3 * kGiB;
-  row.growth = Growth{.since_step = 1, .steps = 48, .bytes_per_step = 64 * kMiB};
-  const auto what = [&] {
-    e.memory.holders.names = names;
-    return SuggestionsOf(e).front().what;
-  };
-  EXPECT_THAT(what(), HasSubstr("It is held by losses[]"));
-  row.bytes = kGiB;
-  EXPECT_THAT(what(), Not(HasSubstr("held by"))) << "less than half of it";
-  row.bytes = 3 * kGiB;
-  row.growth.reset();
-  EXPECT_THAT(what(), Not(HasSubstr("held by")));
+  e.why.causes.resize(1);
+  e.why.causes.front().finding.kind = remedy.cause;
+  EXPECT_THAT(SuggestionsOf(e).front().what, Not(HasSubstr("held by")));
+  trace::Holder holder;
+  holder.kind = "graph";
+  holder.name = "losses[]";
+  holder.file = "train.py";
+  e.why.causes.front().finding.holders = {holder};
+  EXPECT_THAT(SuggestionsOf(e).front().what, HasSubstr("It is held by losses[]"));
 }
 
 // Each thing to try keeps its command.

@@ -57,7 +57,7 @@ TEST(CausesTableTest, EachRowIsWhole) {
     EXPECT_FALSE(cause.change->sentence.empty());
     EXPECT_FALSE(cause.change->python.empty());
   }
-  EXPECT_EQ(analyses::CauseTable().back().kind, CauseKind::kMemoryFraction);  // the last kind
+  EXPECT_EQ(analyses::CauseTable().back().kind, CauseKind::kReferenceCycle);  // the last kind
 }
 
 struct Row {

@@ -1,5 +1,5 @@
-// Who holds the live blocks by name: the join of a snapshot's names with its trace, and what is printed of it.
-#include "commands/explain/held_by_name.h"
+// Who holds the live blocks by name: the join of a snapshot's names with its trace.
+#include "analyzer/analyses/holders/held_by_name.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,13 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/timeline/timeline_builder.h"
-#include "commands/explain/held_report.h"
 
-namespace ashlar::answers {
+namespace ashlar::analyses {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using trace::Action;
 
 constexpr std::uint64_t kHeldBase = 0x1000000;
@@ -70,7 +68,7 @@ class HeldRun {
 
  private:
   trace::Holders names_;
-  analyses::Steps steps_;
+  Steps steps_;
   timeline::TimelineBuilder builder_;
   timeline::EventIndex events_ = 0;
 };
@@ -78,8 +76,10 @@ class HeldRun {
 std::vector<std::string> RowsOf(const HeldByName& held) {
   std::vector<std::string> out;
   for (const HeldRow& row : held.rows) {
-    out.push_back(absl::StrCat(row.holder.kind, " ", row.holder.name, " ", row.bytes / kMiB, " in ", row.blocks,
-                               report::GrowthText(row.growth)));
+    out.push_back(absl::StrCat(row.holder.kind, " ", row.holder.name, " ", row.bytes / kMiB, " in ", row.blocks));
+    if (row.growth.has_value()) {
+      absl::StrAppend(&out.back(), ", ", row.growth->bytes_per_step / kMiB, " since ", row.growth->since_step);
+    }
   }
   return out;
 }
@@ -94,8 +94,8 @@ TEST(HeldByNameTest, EachLiveBlockHasOneRowAndTheRowsSumToWhatIsLive) {
   run.Name(4, 1);
   run.Name(9, 1);  // not live
   const HeldByName held = *run.Held();
-  EXPECT_THAT(RowsOf(held), ElementsAre("element losses[] 4 in 4, 1.00 MiB a step since step 1", "local x 1 in 1",
-                                        "not_found not found 1 in 1"));
+  EXPECT_THAT(RowsOf(held),
+              ElementsAre("element losses[] 4 in 4, 1 since 1", "local x 1 in 1", "not_found not found 1 in 1"));
   EXPECT_EQ(held.live_bytes, 6 * kMiB);
   EXPECT_EQ(held.named_bytes, 5 * kMiB);
   EXPECT_EQ(held.not_live, 1U);
@@ -128,45 +128,8 @@ TEST(HeldByNameTest, NamesOfAFailureAreJoinedWithWhatWasLiveThen) {
 }
 
 TEST(HeldByNameTest, WithoutNamesThereIsNoPart) {
-  EXPECT_EQ(NameHolders(trace::Snapshot{}, timeline::Timeline{}, analyses::Steps{}), std::nullopt);
-  std::string text;
-  report::AppendHeld(std::nullopt, text);
-  EXPECT_EQ(text, "");
-}
-
-TEST(HeldByNameTest, AHolderReadsAsAPersonWouldSayIt) {
-  trace::Holder holder = HolderNamed("graph", "losses[]");
-  holder.file = "/home/me/train.py";
-  EXPECT_EQ(report::HolderText(holder), "losses[] (its graph) in train.py");
-  holder.nodes = 5516;
-  holder.line = 31;
-  holder.function = "train";
-  EXPECT_EQ(report::HolderText(holder), "losses[] (graph of 5,516 nodes) in train.py:31 train");
-  holder.kind = "not_found";
-  holder.name = "not\x1b found";
-  EXPECT_EQ(report::HolderText(holder), "not? found, allocated at train.py:31 train");
-}
-
-TEST(HeldByNameTest, TheTextSaysWhatIsLeftOutAndWhatIsMissing) {
-  HeldByName held;
-  held.when = "the out-of-memory error";
-  held.bound = "time";
-  for (int i = 0; i < 12; ++i) {
-    HeldRow row;
-    row.holder = HolderNamed("local", absl::StrCat("v", i));
-    row.bytes = kMiB;
-    row.blocks = 1;
-    held.rows.push_back(row);
-    held.live_bytes += kMiB;
-    held.named_bytes += kMiB;
-  }
-  std::string text;
-  report::AppendHeld(held, text);
-  EXPECT_THAT(
-      text, HasSubstr("WHO HOLDS IT   (by its name in the program, at the out-of-memory error; 100.0 % of 12.00 MiB)"));
-  EXPECT_THAT(text, HasSubstr("4.00 MiB  in      4 blocks  4 more names"));
-  EXPECT_THAT(text, HasSubstr("met its bound of time"));
+  EXPECT_EQ(NameHolders(trace::Snapshot{}, timeline::Timeline{}, Steps{}), std::nullopt);
 }
 
 }  // namespace
-}  // namespace ashlar::answers
+}  // namespace ashlar::analyses

@@ -3,23 +3,24 @@
 //
 //   std::optional<HeldByName> held = NameHolders(snapshot, timeline, steps);   // nullopt: the snapshot has no names
 //   held->rows[0].holder.name                                                  // "losses[]"
-#ifndef ASHLAR_COMMANDS_EXPLAIN_HELD_BY_NAME_H_
-#define ASHLAR_COMMANDS_EXPLAIN_HELD_BY_NAME_H_
+#ifndef ASHLAR_ANALYZER_ANALYSES_HOLDERS_HELD_BY_NAME_H_
+#define ASHLAR_ANALYZER_ANALYSES_HOLDERS_HELD_BY_NAME_H_
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "allocator/trace/holders.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/analyses/steps/steps.h"
 #include "analyzer/timeline/timeline.h"
 
-namespace ashlar::answers {
+namespace ashlar::analyses {
 
 // What one holder gained in the steps of the window: a variable that grows has blocks of many.
-struct Growth {
+struct HolderGrowth {
   std::size_t since_step = 0;  // counted from 1 in the window
   std::size_t steps = 0;       // whose blocks it still holds
   std::uint64_t bytes_per_step = 0;
@@ -29,7 +30,8 @@ struct HeldRow {
   trace::Holder holder;
   std::uint64_t bytes = 0;  // requested
   std::uint64_t blocks = 0;
-  std::optional<Growth> growth = {};  // nullopt: it does not grow, or the trace does not say
+  std::optional<HolderGrowth> growth = {};  // nullopt: it does not grow, or the trace does not say
+  std::vector<std::size_t> indices = {};    // of its blocks in Timeline::blocks(), in their order
 };
 
 // The rows' bytes sum to live_bytes.
@@ -40,12 +42,22 @@ struct HeldByName {
   std::vector<HeldRow> rows;   // most bytes first; what nobody holds among them, of kind "not_found"
   std::string bound;           // what ended the walk early; empty: nothing
   std::uint64_t not_live = 0;  // blocks with a name that were not live then
+  timeline::EventIndex moment = timeline::kBeforeWindow;      // when the names were taken
+  absl::flat_hash_map<std::size_t, std::size_t> row_of = {};  // of a block in Timeline::blocks(): place in `rows`
+
+  // Whether the names decide what a cause is at a moment: they were taken then, and lack little.
+  bool Decides(timeline::EventIndex at) const;
+  // The owner of a block; nullptr: it was not live then.
+  const trace::Holder* OwnerOf(std::size_t block) const {
+    const auto found = row_of.find(block);
+    return found == row_of.end() ? nullptr : &rows[found->second].holder;
+  }
 };
 
 // Of the timeline's device, at the moment of the names: the last failure, or the trace's end.
 std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const timeline::Timeline& timeline,
-                                      const analyses::Steps& steps);
+                                      const Steps& steps);
 
-}  // namespace ashlar::answers
+}  // namespace ashlar::analyses
 
-#endif  // ASHLAR_COMMANDS_EXPLAIN_HELD_BY_NAME_H_
+#endif  // ASHLAR_ANALYZER_ANALYSES_HOLDERS_HELD_BY_NAME_H_

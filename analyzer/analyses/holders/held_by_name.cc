@@ -1,4 +1,4 @@
-#include "commands/explain/held_by_name.h"
+#include "analyzer/analyses/holders/held_by_name.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-namespace ashlar::answers {
+namespace ashlar::analyses {
 namespace {
 
 constexpr char kNobody[] = "not_found";
@@ -39,11 +39,11 @@ struct Gathered {
   std::map<std::size_t, std::uint64_t> bytes_of_step;
 };
 
-std::optional<Growth> GrowthOf(const std::map<std::size_t, std::uint64_t>& bytes_of_step) {
+std::optional<HolderGrowth> GrowthOf(const std::map<std::size_t, std::uint64_t>& bytes_of_step) {
   if (bytes_of_step.size() < kLeastStepsOfGrowth) return std::nullopt;
   std::uint64_t bytes = 0;
   for (const auto& [step, of_step] : bytes_of_step) bytes += of_step;
-  return Growth{bytes_of_step.begin()->first + 1, bytes_of_step.size(), bytes / bytes_of_step.size()};
+  return HolderGrowth{bytes_of_step.begin()->first + 1, bytes_of_step.size(), bytes / bytes_of_step.size()};
 }
 
 bool IsBefore(const HeldRow& a, const HeldRow& b) {
@@ -56,8 +56,15 @@ bool IsBefore(const HeldRow& a, const HeldRow& b) {
 
 }  // namespace
 
+bool HeldByName::Decides(timeline::EventIndex at) const {
+  constexpr double kLeastNamed = 0.8;
+  constexpr double kLeastNamedInPart = 0.95;  // where the look ended early
+  const double least = bound.empty() ? kLeastNamed : kLeastNamedInPart;
+  return at == moment && static_cast<double>(named_bytes) >= least * static_cast<double>(live_bytes);
+}
+
 std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const timeline::Timeline& timeline,
-                                      const analyses::Steps& steps) {
+                                      const Steps& steps) {
   if (!snapshot.holders.has_value()) return std::nullopt;
   const trace::Holders& names = *snapshot.holders;
   OwnersByAddress owners;
@@ -74,7 +81,9 @@ std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const tim
   out.bound = names.bound;
   absl::flat_hash_set<std::uint64_t> live;
   const timeline::EventIndex moment = MomentOf(names, timeline);
-  for (const timeline::BlockSpan& block : timeline.blocks()) {
+  out.moment = moment;
+  for (std::size_t i = 0; i < timeline.blocks().size(); ++i) {
+    const timeline::BlockSpan& block = timeline.blocks()[i];
     if (!block.IsLiveAfter(moment)) continue;
     live.insert(block.address);
     const auto owner = owners.find(block.address);
@@ -82,9 +91,10 @@ std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const tim
     const std::uint64_t bytes = block.AskedBytes();
     of.row.bytes += bytes;
     ++of.row.blocks;
+    of.row.indices.push_back(i);
     out.live_bytes += bytes;
     if (of.row.holder.kind != kNobody) out.named_bytes += bytes;
-    if (const auto step = analyses::StepAt(steps, block.alloc_event)) of.bytes_of_step[*step] += bytes;
+    if (const auto step = StepAt(steps, block.alloc_event)) of.bytes_of_step[*step] += bytes;
   }
   for (const trace::SnapshotSegment& segment : snapshot.segments) {
     if (segment.device == timeline.device()) continue;
@@ -99,7 +109,10 @@ std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const tim
     out.rows.push_back(std::move(of.row));
   }
   std::sort(out.rows.begin(), out.rows.end(), IsBefore);
+  for (std::size_t row = 0; row < out.rows.size(); ++row) {
+    for (const std::size_t index : out.rows[row].indices) out.row_of[index] = row;
+  }
   return out;
 }
 
-}  // namespace ashlar::answers
+}  // namespace ashlar::analyses

@@ -1,0 +1,352 @@
+// Causes that owners prove: programs whose snapshot says who holds each block. Where the owner contradicts the shape of
+// lines and times, the owner wins; what a program needs to work is no leak.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "allocator/base/units.h"
+#include "analyzer/analyses/causes/leak_shapes.h"
+#include "tests/analyzer/analyses/causes/training_parts.h"
+#include "tests/analyzer/analyses/seeded_run.h"
+
+namespace ashlar::tests {
+namespace {
+
+using analyses::CauseFinding;
+using analyses::CauseKind;
+using analyses::Confidence;
+using analyses::Finding;
+using testing::HasSubstr;
+
+constexpr SeededFrame kOwnersLoad = {"/lib/torch/serialization.py", 1400, "load"};
+constexpr SeededFrame kOwnersInit = {"model.py", 12, "__init__"};
+
+trace::Holder OwnerNamed(const std::string& kind, const std::string& name, std::vector<std::string> traits = {},
+                         const std::string& mode = "") {
+  trace::Holder out;
+  out.kind = kind;
+  out.name = name;
+  out.file = "train.py";
+  out.line = 31;
+  out.mode = mode;
+  out.traits = std::move(traits);
+  return out;
+}
+
+// A training of six layers of two sizes, with an owner of each block.
+class OwnedRun {
+ public:
+  explicit OwnedRun(std::uint64_t capacity_bytes = 16 * kGiB)
+      : capacity_bytes_(capacity_bytes), run_({.capacity_bytes = capacity_bytes}) {
+    names_.when = "out_of_memory";
+  }
+
+  SeededRun& run() { return run_; }
+
+  core::Block* Keep(std::uint64_t bytes, const trace::Holder& owner) {
+    core::Block* const block = run_.Allocate(bytes);
+    Own(block, owner);
+    return block;
+  }
+  void Own(core::Block* block, const trace::Holder& owner) {
+    const auto found = std::find(names_.holders.begin(), names_.holders.end(), owner);
+    const auto index = static_cast<std::uint32_t>(found - names_.holders.begin());
+    if (found == names_.holders.end()) names_.holders.push_back(owner);
+    owners_[block->address] = index;
+  }
+
+  void Weights(const std::string& model, std::vector<std::string> traits = {"optimized"},
+               SeededFrame at = kOwnersInit) {
+    run_.At({at, kMain});
+    for (int layer = 0; layer < 6; ++layer) {
+      for (const std::uint64_t size : {32, 16}) {
+        Keep(size * kMiB, OwnerNamed("parameter", model + (size == 32 ? ".*.up" : ".*.down"), traits, "train"));
+      }
+    }
+  }
+
+  // `keep` is called in the middle of each step, between its forward and its backward pass.
+  void Train(int steps, const std::function<void(int step)>& keep) {
+    for (int step = 0; step < steps; ++step) {
+      run_.At({{"train.py", 20, "load_batch"}, kMain});
+      core::Block* const batch = run_.Allocate(4 * kMiB);
+      Own(batch, OwnerNamed("local", "batch"));
+      Blocks saved;
+      Blocks gradients;
+      Forward(run_, 6, 16 * kMiB, saved);
+      for (core::Block* block : saved) Own(block, OwnerNamed("graph", "loss", {}, "train"));
+      keep(step);
+      Backward(run_, 6, 32 * kMiB, saved, gradients);
+      for (core::Block* block : gradients) Own(block, OwnerNamed("gradient", "model.*.up.grad"));
+      Optimize(run_, 6, 32 * kMiB);
+      run_.Free(gradients);
+      run_.Free(batch);
+    }
+  }
+
+  // The next pass runs out of memory.
+  SeededInput FailInPass(const trace::Holder& owner) {
+    Blocks saved;
+    Forward(run_, 4, 16 * kMiB, saved);
+    for (core::Block* block : saved) Own(block, owner);
+    run_.At({{"model.py", 40, "attention"}, {"model.py", 33, "forward"}, kMain});
+    run_.Fail(capacity_bytes_ - run_.LiveBytes() + 64 * kMiB);
+    for (const auto& [address, owner_index] : owners_) names_.blocks.push_back({address, owner_index, {}});
+    SeededInput out = run_.Finish();
+    out.snapshot.holders = names_;
+    return out;
+  }
+  SeededInput FailInPass() { return FailInPass(OwnerNamed("graph", "x", {"in_call"}, "train")); }
+
+ private:
+  std::uint64_t capacity_bytes_;
+  SeededRun run_;
+  trace::Holders names_;
+  std::map<std::uint64_t, std::uint32_t> owners_;
+};
+
+std::string SaidOf(const CauseFinding& cause) {
+  return absl::StrCat(absl::StrJoin(cause.evidence, "; "), absl::StrJoin(cause.counter_evidence, "; "));
+}
+
+// The first found cause is this one, named after the variable, and the others are not found.
+void ExpectFirst(const SeededInput& input, CauseKind kind, const std::string& variable,
+                 const std::vector<CauseKind>& absent = {}) {
+  const Diagnosis diagnosis(input);
+  ASSERT_FALSE(diagnosis.Found().empty());
+  const CauseFinding first = diagnosis.Found().front();
+  EXPECT_EQ(std::string(CauseName(first.kind)), CauseName(kind)) << SaidOf(first);
+  ASSERT_FALSE(first.holders.empty());
+  EXPECT_EQ(first.holders.front().name, variable);
+  EXPECT_THAT(first.evidence.front(), HasSubstr(variable));
+  for (const CauseKind other : absent) {
+    EXPECT_EQ(diagnosis.Of(other).finding, Finding::kAbsent) << CauseName(other) << ": " << SaidOf(diagnosis.Of(other));
+  }
+}
+
+constexpr SeededFrame kOwnersForward = {"model.py", 33, "forward"};
+
+TEST(OwnedCausesTest, AListThatKeepsGraphsOfTrainedModules) {
+  OwnedRun run;
+  run.Weights("model");
+  run.Train(12, [&run](int) {
+    run.run().At({{"model.py", 50, "aux"}, kOwnersForward, kMain});
+    for (int i = 0; i < 4; ++i) run.Keep(24 * kMiB, OwnerNamed("graph", "losses[]", {}, "train"));
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kGraphKeptAlive, "losses[]",
+              {CauseKind::kEvalWithoutNoGrad, CauseKind::kOutputsKept, CauseKind::kModelCopies});
+}
+
+// Passes without a backward pass: an evaluation in eval mode, a sum of many losses where the modules are in training.
+SeededInput PassesWithoutBackward(const std::string& mode) {
+  OwnedRun run;
+  run.Weights("model");
+  run.Train(4, [](int) {});
+  for (int round = 0; round < 10; ++round) {
+    run.run().At({{"train.py", 70, "load_batch"}, kMain});
+    core::Block* const batch = run.run().Allocate(4 * kMiB);
+    run.Own(batch, OwnerNamed("local", "batch"));
+    Blocks saved;
+    Forward(run.run(), 6, 16 * kMiB, saved);
+    for (core::Block* block : saved) run.Own(block, OwnerNamed("graph", "total", {}, mode));
+    run.run().Free(batch);
+  }
+  return run.FailInPass(OwnerNamed("graph", "x", {"in_call"}, mode));
+}
+
+TEST(OwnedCausesTest, AnEvaluationIsOneByTheModeOfItsModules) {
+  ExpectFirst(PassesWithoutBackward("eval"), CauseKind::kEvalWithoutNoGrad, "total", {CauseKind::kGraphKeptAlive});
+  ExpectFirst(PassesWithoutBackward("train"), CauseKind::kGraphKeptAlive, "total", {CauseKind::kEvalWithoutNoGrad});
+}
+
+// Clones of gradients have the sizes of the weights; their owner says that they are none.
+TEST(OwnedCausesTest, AHistoryOfGradientsIsNoCopyOfTheModel) {
+  const auto program = [](const trace::Holder& owner) {
+    OwnedRun run;
+    run.Weights("model");
+    run.Train(10, [&](int) {
+      run.run().At({{"log.py", 11, "log_gradients"}, kMain});
+      for (int layer = 0; layer < 6; ++layer) {
+        for (const std::uint64_t size : {32, 16}) run.Keep(size * kMiB, owner);
+      }
+    });
+    return run.FailInPass();
+  };
+  ExpectFirst(program(OwnerNamed("element", "HIST[][]")), CauseKind::kOutputsKept, "HIST[]", {CauseKind::kModelCopies});
+  ExpectFirst(program(OwnerNamed("element", "swa_states[][]", {"state_dict"})), CauseKind::kModelCopies, "swa_states[]",
+              {CauseKind::kOutputsKept});
+  ExpectFirst(program(OwnerNamed("parameter", "models[].net.weight")), CauseKind::kModelCopies, "models[]",
+              {CauseKind::kOutputsKept});
+  ExpectFirst(program(OwnerNamed("element", "feats[]", {"hooked"})), CauseKind::kHooksKeepActivations, "feats[]",
+              {CauseKind::kOutputsKept, CauseKind::kModelCopies});
+  ExpectFirst(program(OwnerNamed("cycle", "reference cycle of Node")), CauseKind::kReferenceCycle,
+              "reference cycle of Node", {CauseKind::kOutputsKept, CauseKind::kModelCopies});
+  ExpectFirst(program(OwnerNamed("element", "opt.s_hist[]", {"of_optimizer"})), CauseKind::kOptimizerState,
+              "opt.s_hist[]", {CauseKind::kOutputsKept, CauseKind::kModelCopies});
+}
+
+TEST(OwnedCausesTest, AnErrorThatIsKeptHoldsItsFrames) {
+  OwnedRun run;
+  run.Weights("model");
+  trace::Holder errors = OwnerNamed("traceback", "errors[]");
+  errors.variables = {"logits", "h"};
+  run.Train(8, [&](int) {
+    run.run().At({{"model.py", 40, "attention"}, kOwnersForward, kMain});
+    run.Keep(512 * kMiB, errors);
+  });
+  const SeededInput input = run.FailInPass();
+  ExpectFirst(input, CauseKind::kExceptionHoldsFrames, "errors[]",
+              {CauseKind::kGraphKeptAlive, CauseKind::kOutputsKept});
+  EXPECT_THAT(SaidOf(Diagnosis(input).Of(CauseKind::kExceptionHoldsFrames)), HasSubstr("(logits, h)"));
+}
+
+TEST(OwnedCausesTest, ACopyIsAModuleOfEqualPathsThatNoOptimizerHas) {
+  const auto program = [](std::vector<std::string> traits) {
+    OwnedRun run;
+    run.Weights("model");
+    run.Weights("ema.module", std::move(traits));
+    run.Train(4, [](int) {});
+    return run.FailInPass();
+  };
+  ExpectFirst(program({}), CauseKind::kModelCopies, "ema.module");
+  EXPECT_EQ(Diagnosis(program({"optimized"})).Of(CauseKind::kModelCopies).finding, Finding::kAbsent)
+      << "two towers that are trained";
+}
+
+TEST(OwnedCausesTest, ACheckpointThatIsKeptBesideItsModel) {
+  OwnedRun run;
+  run.Weights("model");
+  run.run().At({kOwnersLoad, kMain});
+  for (int layer = 0; layer < 6; ++layer) {
+    for (const std::uint64_t size : {32, 16})
+      run.Keep(size * kMiB, OwnerNamed("element", "ckpt.model[]", {"state_dict"}));
+    run.Keep(32 * kMiB, OwnerNamed("attribute", "ckpt.optimizer.state[].exp_avg"));
+  }
+  run.Train(4, [](int) {});
+  ExpectFirst(run.FailInPass(), CauseKind::kLoadedTwice, "ckpt");
+}
+
+TEST(OwnedCausesTest, DataOnTheDeviceIsNamed) {
+  OwnedRun run;
+  run.Weights("model");
+  run.run().At({{"data.py", 9, "load"}, kMain});
+  for (int part = 0; part < 8; ++part) run.Keep(512 * kMiB, OwnerNamed("element", "images[]"));
+  run.Train(4, [](int) {});
+  ExpectFirst(run.FailInPass(), CauseKind::kLongLivedTensor, "images[]",
+              {CauseKind::kOutputsKept, CauseKind::kModelCopies});
+}
+
+TEST(OwnedCausesTest, AnOptimizerThatAloneHasItsParameters) {
+  OwnedRun run;
+  run.run().At({kOwnersInit, kMain});
+  for (int i = 0; i < 4; ++i) {
+    run.Keep(256 * kMiB, OwnerNamed("element", "first_opt.state[]", {"of_optimizer", "optimized"}));
+    run.Keep(256 * kMiB, OwnerNamed("optimizer_state", "first_opt.state[].exp_avg"));
+  }
+  run.Weights("model");
+  run.Train(4, [](int) {});
+  ExpectFirst(run.FailInPass(), CauseKind::kOptimizerState, "first_opt");
+}
+
+TEST(OwnedCausesTest, ASparseGradientThatNobodyClears) {
+  OwnedRun run;
+  run.Weights("model");
+  run.run().At({kOwnersInit, kMain});
+  run.Keep(256 * kMiB, OwnerNamed("parameter", "model.table.weight", {"optimized"}));
+  run.Train(4, [](int) {});
+  run.run().At({kEngine});
+  run.Keep(kGiB, OwnerNamed("gradient", "model.table.weight.grad"));
+  ExpectFirst(run.FailInPass(), CauseKind::kGradientsKept, "model.table.weight.grad");
+}
+
+TEST(OwnedCausesTest, ATensorThatGrowsByCatIsOneVariable) {
+  OwnedRun run;
+  run.Weights("model");
+  core::Block* queue = nullptr;
+  run.Train(24, [&](int step) {
+    run.run().At({{"moco.py", 37, "enqueue"}, kMain});
+    core::Block* const grown =
+        run.Keep(static_cast<std::uint64_t>(step + 1) * 64 * kMiB, OwnerNamed("buffer", "model.queue"));
+    if (queue != nullptr) run.run().Free(queue);
+    queue = grown;
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "model.queue",
+              {CauseKind::kEvalWithoutNoGrad, CauseKind::kOutputsKept});
+}
+
+TEST(OwnedCausesTest, WhatTheProgramItselfJoinsAreOutputs) {
+  OwnedRun run;
+  run.Weights("model");
+  core::Block* joined = nullptr;
+  run.Train(24, [&](int step) {
+    run.run().At({{"train.py", 37, "main"}});
+    core::Block* const grown =
+        run.Keep(static_cast<std::uint64_t>(step + 1) * 64 * kMiB, OwnerNamed("local", "features"));
+    if (joined != nullptr) run.run().Free(joined);
+    joined = grown;
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kOutputsKept, "features", {CauseKind::kKvCacheGrows});
+}
+
+TEST(OwnedCausesTest, ABufferOfFixedLengthIsNoLeak) {
+  OwnedRun run;
+  run.Weights("model");
+  std::deque<core::Block*> ring;
+  run.Train(40, [&](int) {
+    run.run().At({{"buffer.py", 5, "push"}, kMain});
+    ring.push_back(run.Keep(64 * kMiB, OwnerNamed("element", "buffer[]")));
+    if (ring.size() <= 8) return;
+    run.run().Free(ring.front());
+    ring.pop_front();
+  });
+  const Diagnosis diagnosis(run.FailInPass());
+  EXPECT_EQ(diagnosis.Of(CauseKind::kOutputsKept).finding, Finding::kAbsent);
+  EXPECT_FALSE(LeakAt(diagnosis.context()).has_value());
+}
+
+// Its layers make what rounds of a loop would make.
+TEST(OwnedCausesTest, TheGraphOfThePassUnderWayIsNoLeak) {
+  OwnedRun run;
+  run.Weights("model");
+  run.Train(5, [](int) {});
+  for (int layer = 0; layer < 24; ++layer) {
+    run.run().At({{"model.py", 40, "attention"}, kOwnersForward, kMain});
+    run.Keep(256 * kMiB, OwnerNamed("graph", "input", {"in_call"}, "train"));
+    run.run().At({{"train.py", 20, "load_batch"}, kMain});
+    run.run().Free(run.run().Allocate(kMiB));
+  }
+  const Diagnosis diagnosis(run.FailInPass());
+  EXPECT_FALSE(LeakAt(diagnosis.context()).has_value());
+  for (const CauseKind kind : {CauseKind::kGraphKeptAlive, CauseKind::kEvalWithoutNoGrad, CauseKind::kOutputsKept,
+                               CauseKind::kModelCopies, CauseKind::kReferenceCycle}) {
+    EXPECT_EQ(diagnosis.Of(kind).finding, Finding::kAbsent) << CauseName(kind);
+  }
+}
+
+// Without names the lines and times decide, as before.
+TEST(OwnedCausesTest, WithoutNamesNoOwnerIsSaid) {
+  OwnedRun run;
+  run.Weights("model");
+  run.Train(12, [&run](int) {
+    run.run().At({{"model.py", 50, "features"}, kOwnersForward, kMain});
+    run.Keep(256 * kMiB, OwnerNamed("element", "feats[]"));
+  });
+  SeededInput input = run.FailInPass();
+  input.snapshot.holders.reset();
+  const Diagnosis diagnosis(input);
+  EXPECT_TRUE(diagnosis.Of(CauseKind::kOutputsKept).holders.empty());
+  EXPECT_EQ(diagnosis.Of(CauseKind::kOutputsKept).finding, Finding::kFound);
+  EXPECT_EQ(diagnosis.Of(CauseKind::kReferenceCycle).finding, Finding::kNotInTrace);
+}
+
+}  // namespace
+}  // namespace ashlar::tests
