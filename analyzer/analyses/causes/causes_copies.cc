@@ -206,8 +206,8 @@ Indices WithGradientAndState(const ProgramMemory& memory, const Indices& tensors
   return out;
 }
 
-// Copies of weights by their owners: models or their dictionaries that pile up, modules of equal paths and sizes of
-// which no optimizer has one, dictionaries and lists of tensors that have the sizes of all weights.
+// Copies of weights by their owners: modules of equal paths and sizes of which no optimizer has one, or one was last
+// trained before the other was made; dictionaries and lists of tensors that have the sizes of all weights.
 class OwnedCopies {
  public:
   OwnedCopies(const CauseContext& context, const HeldByName& held)
@@ -216,17 +216,35 @@ class OwnedCopies {
     FindSets();
   }
 
-  // Most bytes first.
+  // Models before the state of their optimizers, most bytes first.
   std::vector<Variable> Take() {
-    std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    std::stable_sort(found_.begin(), found_.end(), [](const Variable& a, const Variable& b) {
+      const auto key = [](const Variable& one) { return std::pair(one.role == OwnerRole::kOptimizer, ~one.bytes); };
+      return key(a) < key(b);
+    });
     return std::move(found_);
   }
   bool has_gradients() const { return has_gradients_; }
 
  private:
+  struct Module {
+    std::string path = {};
+    std::string file = {};
+    std::string function = {};  // of the variable
+
+    auto operator<=>(const Module&) const = default;
+    bool Has(const trace::Holder& holder) const {
+      return holder.file == file && holder.function == function && IsUnder(holder.name, path);
+    }
+    bool Overlaps(const Module& other) const {
+      if (other.file != file || other.function != function) return false;
+      return other.path == path || IsUnder(other.path, path) || IsUnder(path, other.path);
+    }
+  };
   struct Twin {
     std::uint64_t bytes = 0;  // of rows that both have
-    bool is_optimized = false;
+    bool is_copy_optimized = false;
+    bool is_original_optimized = false;
   };
 
   static bool IsUnder(absl::string_view name, absl::string_view prefix) {
@@ -243,73 +261,117 @@ class OwnedCopies {
   }
 
   void FindTwins() {
-    using Place = std::pair<std::string, std::size_t>;  // a prefix, and a row under it
+    using Place = std::pair<Module, std::size_t>;  // and a row under it
     std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, std::vector<Place>> by_rest;
     for (std::size_t i = 0; i < held_.rows.size(); ++i) {
       const HeldRow& row = held_.rows[i];
       if (row.holder.kind != "parameter") continue;
       for (const std::string& prefix : PrefixesOf(row.holder.name)) {
-        by_rest[{row.holder.name.substr(prefix.size()), row.bytes, row.blocks}].emplace_back(prefix, i);
+        by_rest[{row.holder.name.substr(prefix.size()), row.bytes, row.blocks}].emplace_back(
+            Module{prefix, row.holder.file, row.holder.function}, i);
       }
     }
-    std::map<std::pair<std::string, std::string>, Twin> twins;  // (the copy, what it is of)
+    std::map<std::pair<Module, Module>, Twin> twins;  // (the copy, what it is of)
     for (const auto& [rest, places] : by_rest) {
       for (const auto& [copy, row] : places) {
         for (const auto& [original, other] : places) {
-          if (copy == original || held_.rows[row].holder.Is("optimized")) continue;
+          if (copy == original) continue;
           Twin& twin = twins[{copy, original}];
           twin.bytes += held_.rows[row].bytes;
-          twin.is_optimized = twin.is_optimized || held_.rows[other].holder.Is("optimized");
+          twin.is_copy_optimized = twin.is_copy_optimized || held_.rows[row].holder.Is("optimized");
+          twin.is_original_optimized = twin.is_original_optimized || held_.rows[other].holder.Is("optimized");
         }
       }
     }
-    std::vector<std::pair<std::uint64_t, std::string>> copies;
-    for (const auto& [paths, twin] : twins) {
-      const auto& [copy, original] = paths;
-      const bool is_whole = IsShareOf(twin.bytes, kLeastAlike, BytesUnder(copy, "parameter"));
-      if (is_whole && (twin.is_optimized || IsDeepCopy(copy))) copies.emplace_back(twin.bytes, copy);
+    struct Copy {
+      std::uint64_t bytes = 0;
+      Module module;
+      timeline::EventIndex made_anew = 0;  // when what took its place was made; 0: nothing did
+    };
+    std::vector<Copy> copies;
+    for (const auto& [modules, twin] : twins) {
+      const auto& [copy, original] = modules;
+      if (!IsShareOf(twin.bytes, kLeastAlike, BytesOfParameters(copy))) continue;
+      if (twin.is_copy_optimized) {
+        const timeline::EventIndex anew = FirstMade(original);
+        if (twin.is_original_optimized && IsLastTrainedBefore(copy, anew)) copies.push_back({twin.bytes, copy, anew});
+      } else if (twin.is_original_optimized || IsDeepCopy(copy)) {
+        copies.push_back({twin.bytes, copy, 0});
+      }
     }
-    std::sort(copies.begin(), copies.end(), [](const auto& a, const auto& b) {
-      return std::pair(b.first, a.second.size()) < std::pair(a.first, b.second.size());
+    std::sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) {
+      return std::tuple(b.bytes, a.module.path.size(), a.module, b.made_anew) <
+             std::tuple(a.bytes, b.module.path.size(), b.module, a.made_anew);
     });
-    std::vector<std::string> taken;
-    for (const auto& [bytes, copy] : copies) {
-      const bool is_taken = std::any_of(taken.begin(), taken.end(), [&, path = copy](const std::string& other) {
-        return other == path || IsUnder(other, path) || IsUnder(path, other);
-      });
+    std::vector<Module> taken;
+    for (const Copy& copy : copies) {
+      const bool is_taken =
+          std::any_of(taken.begin(), taken.end(), [&copy](const Module& other) { return other.Overlaps(copy.module); });
       if (is_taken) continue;
-      taken.push_back(copy);
-      TakeUnder(copy);
+      taken.push_back(copy.module);
+      TakeUnder(copy.module, copy.made_anew);
     }
   }
 
-  std::uint64_t BytesUnder(const std::string& prefix, absl::string_view kind) const {
+  std::uint64_t BytesOfParameters(const Module& module) const {
     std::uint64_t out = 0;
     for (const HeldRow& row : held_.rows) {
-      if (row.holder.kind == kind && IsUnder(row.holder.name, prefix)) out += row.bytes;
+      if (row.holder.kind == "parameter" && module.Has(row.holder)) out += row.bytes;
     }
     return out;
   }
 
-  bool IsDeepCopy(const std::string& prefix) const {
+  timeline::EventIndex FirstMade(const Module& module) const {
+    timeline::EventIndex out = timeline::kNever;
     for (const HeldRow& row : held_.rows) {
-      if (row.holder.kind != "parameter" || !IsUnder(row.holder.name, prefix)) continue;
+      if (row.holder.kind != "parameter" || !module.Has(row.holder)) continue;
+      out = std::min<timeline::EventIndex>(out, blocks_[row.indices.front()].alloc_event);
+    }
+    return out;
+  }
+
+  bool IsOlder(const HeldRow& row, timeline::EventIndex event) const {
+    return blocks_[row.indices.back()].alloc_event < event;
+  }
+
+  // Its gradients were made before that event, and none since: another model took its place.
+  bool IsLastTrainedBefore(const Module& module, timeline::EventIndex event) const {
+    bool has_gradients = false;
+    for (const HeldRow& row : held_.rows) {
+      if (row.holder.kind != "gradient" || !module.Has(row.holder)) continue;
+      if (!IsOlder(row, event)) return false;
+      has_gradients = true;
+    }
+    return has_gradients;
+  }
+
+  bool IsDeepCopy(const Module& module) const {
+    for (const HeldRow& row : held_.rows) {
+      if (row.holder.kind != "parameter" || !module.Has(row.holder)) continue;
       if (!HasFrame(context_, row.indices.front(), IsDeepCopyFrame)) return false;
     }
     return true;
   }
 
-  void TakeUnder(const std::string& prefix) {
+  // With the state of optimizers that is as old, where another model took its place.
+  void TakeUnder(const Module& module, timeline::EventIndex made_anew) {
     Variable variable;
-    variable.name = prefix;
+    variable.name = module.path;
+    Variable state;
+    state.role = OwnerRole::kOptimizer;
     for (std::size_t i = 0; i < held_.rows.size(); ++i) {
       const HeldRow& row = held_.rows[i];
       const OwnerRole role = RoleOf(row.holder);
-      if ((role != OwnerRole::kWeights && role != OwnerRole::kGradient) || !IsUnder(row.holder.name, prefix)) continue;
+      if (role == OwnerRole::kOptimizer && IsOlder(row, made_anew)) {
+        if (state.rows.empty()) state.name = row.holder.name;
+        TakeRow(i, state);
+      }
+      if ((role != OwnerRole::kWeights && role != OwnerRole::kGradient) || !module.Has(row.holder)) continue;
       has_gradients_ = has_gradients_ || role == OwnerRole::kGradient;
       TakeRow(i, variable);
     }
     Add(std::move(variable));
+    if (!state.rows.empty()) Add(std::move(state));
   }
 
   void TakeRow(std::size_t row, Variable& variable) const {

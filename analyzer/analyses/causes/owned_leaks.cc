@@ -66,7 +66,9 @@ class OwnedSearch {
     std::map<LeakShape, LeakGrowth> out;
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       const Variable& variable = variables_[i];
-      if (groups[i].has_value() && IsOfManyPasses(*groups[i]) && !IsOfRunningPass(variable)) {
+      const bool is_kept = groups[i].has_value() && IsOfManyPasses(*groups[i]) && !IsOfRunningPass(variable) &&
+                           !IsOfInnerLoop(variable, *groups[i]);
+      if (is_kept) {
         const LeakShape shape = ShapeOf(variable, *groups[i]);
         const bool is_of_evaluation = shape == LeakShape::kEvalGraph || shape == LeakShape::kEvalOutputs;
         if (!groups[i]->WasLetGo() || is_of_evaluation) {
@@ -115,6 +117,12 @@ class OwnedSearch {
       return holder.Is("in_call") && RoleOf(holder) == OwnerRole::kGraph && !absl::StartsWith(holder.name, "self.");
     });
     return 2 * bytes > variable.bytes;
+  }
+
+  // The rounds of an inner loop (torch.autograd.grad) are one pass, whose backward pass is still to come.
+  bool IsOfInnerLoop(const Variable& variable, const KeptGroup& group) const {
+    return variable.role == OwnerRole::kGraph && frames_.AreGradientsInner() &&
+           last_backward_ < timeline_.blocks()[group.blocks.front()].alloc_event;
   }
 
   bool IsMostly(const Variable& variable, absl::string_view trait) const {

@@ -222,6 +222,44 @@ TEST(OwnedCausesTest, ACopyIsAModuleOfEqualPathsThatNoOptimizerHas) {
       << "two towers that are trained";
 }
 
+// A model of an earlier fold: optimized too, and last trained before the one of this fold was made.
+TEST(OwnedCausesTest, AModelThatAnotherTookThePlaceOf) {
+  const auto program = [](bool is_trained_still) {
+    OwnedRun run;
+    run.Weights("results[].model");
+    if (is_trained_still) run.Weights("model");
+    run.run().At({kEngine});
+    for (int layer = 0; layer < 6; ++layer) run.Keep(32 * kMiB, OwnerNamed("gradient", "results[].model.*.up.grad"));
+    if (!is_trained_still) run.Weights("model");
+    run.Train(4, [](int) {});
+    return run.FailInPass();
+  };
+  ExpectFirst(program(false), CauseKind::kModelCopies, "results[].model");
+  EXPECT_EQ(Diagnosis(program(true)).Of(CauseKind::kModelCopies).finding, Finding::kAbsent);
+}
+
+// Calls of torch.autograd.grad within a pass are no iterations that keep their graph.
+TEST(OwnedCausesTest, AnInnerLoopIsOnePass) {
+  constexpr SeededFrame kGrad = {"/lib/torch/autograd/__init__.py", 500, "grad"};
+  OwnedRun run;
+  run.Weights("net");
+  for (int task = 0; task < 12; ++task) {
+    run.run().At({{"maml.py", 20, "load_batch"}, kMain});
+    core::Block* const batch = run.Keep(4 * kMiB, OwnerNamed("local", "x"));
+    Blocks saved;
+    Forward(run.run(), 6, 16 * kMiB, saved);
+    for (core::Block* block : saved) run.Own(block, OwnerNamed("graph", "meta_loss", {}, "train"));
+    run.run().At({{"maml.py", 28, "adapt"}, kGrad, kMain});
+    run.Keep(kMiB, OwnerNamed("graph", "meta_loss", {}, "train"));
+    run.run().At({kEngine});
+    for (int i = 0; i < 6; ++i) run.Keep(16 * kMiB, OwnerNamed("graph", "meta_loss", {}, "train"));
+    run.run().Free(batch);
+  }
+  const Diagnosis diagnosis(run.FailInPass());
+  EXPECT_EQ(diagnosis.Of(CauseKind::kGraphKeptAlive).finding, Finding::kAbsent);
+  EXPECT_FALSE(LeakAt(diagnosis.context()).has_value());
+}
+
 TEST(OwnedCausesTest, ACheckpointThatIsKeptBesideItsModel) {
   OwnedRun run;
   run.Weights("model");
