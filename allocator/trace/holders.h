@@ -19,10 +19,11 @@ struct Holder {
   std::int64_t line = 0;  // 0: not known
   std::string function;
   std::uint64_t nodes = 0;  // of a graph
-  std::string mode;       // "train", "eval", "mixed": of the module, or of those that a graph runs through; empty: none
-  std::string container;  // the type of what holds the last element: "list", "deque", ...; empty: no element
-  std::vector<std::string> traits;     // "optimized", "state_dict", "of_optimizer", "hooked": names.schema.json
-  std::vector<std::string> variables;  // of the frames or functions that it keeps, through which it holds the blocks
+  std::string mode = {};  // "train", "eval", "mixed": of the module, or of those that a graph runs through; empty: none
+  std::string container = {};  // the type of what holds the last element: "list", "deque", ...; empty: no element
+  std::vector<std::string> traits = {};  // "optimized", "state_dict", "of_optimizer", "hooked": names.schema.json
+  std::vector<std::string> variables =
+      {};  // of the frames or functions that it keeps, through which it holds the blocks
 
   bool Is(absl::string_view trait) const { return std::find(traits.begin(), traits.end(), trait) != traits.end(); }
 
