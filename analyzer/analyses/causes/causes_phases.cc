@@ -246,6 +246,17 @@ CauseFinding DetectEvalAccumulates(const CauseContext& context) {
 // "ckpt" of "ckpt.model[]".
 std::string RootName(const trace::Holder& holder) { return holder.name.substr(0, holder.name.find_first_of(".[")); }
 
+// "run.ckpt" of "run.ckpt.model[]" and "run.ckpt.ema[]".
+std::string CommonName(absl::string_view a, absl::string_view b) {
+  const auto ends_at = [](absl::string_view name, std::size_t at) {
+    return at >= name.size() || name[at] == '.' || name[at] == '[';
+  };
+  std::size_t shared = 0;
+  while (shared < std::min(a.size(), b.size()) && a[shared] == b[shared]) ++shared;
+  while (shared > 0 && !(ends_at(a, shared) && ends_at(b, shared))) --shared;
+  return std::string(a.substr(0, shared));
+}
+
 // By the variable that keeps what was read from a checkpoint, beside the model that has it too.
 CauseFinding OwnedCheckpoint(const CauseContext& context, const HeldByName& held) {
   constexpr CauseKind kKind = CauseKind::kLoadedTwice;
@@ -268,7 +279,7 @@ CauseFinding OwnedCheckpoint(const CauseContext& context, const HeldByName& held
       if (stack == trace::kNoStack || !AnyFrame(context, stack, IsCheckpointFrame)) continue;
       Loaded& of = loaded[{RootName(row.holder), row.holder.file, row.holder.function}];
       if (of.variable.rows.empty() || of.variable.rows.back() != i) of.variable.rows.push_back(i);
-      of.variable.name = RootName(row.holder);
+      of.variable.name = of.variable.name.empty() ? row.holder.name : CommonName(of.variable.name, row.holder.name);
       of.variable.blocks.push_back(index);
       of.variable.bytes += blocks[index].AskedBytes();
       if (TakeTwin(blocks[index].AskedBytes(), model)) of.twice += blocks[index].AskedBytes();

@@ -81,6 +81,7 @@ TEST(ExplainCausesTest, AProgramsOwnCauseComesWithItsRemedy) {
   }
   for (const analyses::CauseSpec& cause : analyses::CauseTable()) {
     if (cause.kind == analyses::CauseKind::kOptimizerTemporaries) continue;  // no more than possible by a trace alone
+    if (cause.kind == analyses::CauseKind::kReferenceCycle) continue;        // names alone show it: causes_owners_test
     EXPECT_EQ(offered[std::string(cause.name)] > 0, cause.change != nullptr) << cause.name;
   }
 }
