@@ -18,8 +18,6 @@
 namespace ashlar::cli {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::array<absl::string_view, 3> kVersions = {"2025-06-18", "2025-03-26", "2024-11-05"};  // newest first
 constexpr int kParseError = -32700;
 constexpr int kInvalidRequest = -32600;
@@ -81,25 +79,25 @@ constexpr std::array<Tool, 6> kTools = {{
      true},
 }};
 
-Json ErrorAnswer(const Json& id, int code, absl::string_view message) {
+nlohmann::json ErrorAnswer(const nlohmann::json& id, int code, absl::string_view message) {
   return {{"jsonrpc", "2.0"}, {"id", id}, {"error", {{"code", code}, {"message", message}}}};
 }
 
-Json ResultAnswer(const Json& id, Json result) {
+nlohmann::json ResultAnswer(const nlohmann::json& id, nlohmann::json result) {
   return {{"jsonrpc", "2.0"}, {"id", id}, {"result", std::move(result)}};
 }
 
-Json ToolText(std::string text, bool is_error) {
+nlohmann::json ToolText(std::string text, bool is_error) {
   if (text.size() > kMostOutputBytes) {
     text = absl::StrCat(text.substr(0, kMostOutputBytes), "\n(the rest is left out)\n");
   }
-  return {{"content", Json::array({{{"type", "text"}, {"text", std::move(text)}}})}, {"isError", is_error}};
+  return {{"content", nlohmann::json::array({{{"type", "text"}, {"text", std::move(text)}}})}, {"isError", is_error}};
 }
 
 // The arguments of a call, checked as they are read; errors name the argument.
 class Arguments {
  public:
-  Arguments(const Json& arguments, std::string folder) : arguments_(arguments), folder_(std::move(folder)) {}
+  Arguments(const nlohmann::json& arguments, std::string folder) : arguments_(arguments), folder_(std::move(folder)) {}
 
   bool Has(const char* name) const { return arguments_.contains(name) && !arguments_[name].is_null(); }
 
@@ -110,9 +108,9 @@ class Arguments {
   }
   absl::StatusOr<std::vector<std::string>> Texts(const char* name) const {
     if (!Has(name)) return std::vector<std::string>();
-    const Json& value = arguments_[name];
-    const bool is_list =
-        value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& one) { return one.is_string(); });
+    const nlohmann::json& value = arguments_[name];
+    const bool is_list = value.is_array() && std::all_of(value.begin(), value.end(),
+                                                         [](const nlohmann::json& one) { return one.is_string(); });
     if (!is_list) return Wrong(name, "a list of texts");
     return value.get<std::vector<std::string>>();
   }
@@ -131,7 +129,7 @@ class Arguments {
   // "--flag=value" of those that are given; `flag` alone of one that is true.
   absl::Status Flag(const char* name, std::vector<std::string>& out) const {
     if (!Has(name)) return absl::OkStatus();
-    const Json& value = arguments_[name];
+    const nlohmann::json& value = arguments_[name];
     if (value.is_boolean()) {
       if (value.get<bool>()) out.push_back(absl::StrCat("--", name));
       return absl::OkStatus();
@@ -146,7 +144,7 @@ class Arguments {
     return absl::InvalidArgumentError(absl::StrCat(name, ": this is not ", what));
   }
 
-  const Json& arguments_;
+  const nlohmann::json& arguments_;
   std::string folder_;
 };
 
@@ -231,7 +229,7 @@ absl::StatusOr<ToolRun> RunOf(absl::string_view tool, const Arguments& given) {
 }
 
 // Its answer as text, and as an object where it is one.
-Json EndOf(const ToolEnd& end, bool runs_program) {
+nlohmann::json EndOf(const ToolEnd& end, bool runs_program) {
   const bool is_read = end.exit_code == 0 || (runs_program && !end.out.empty());
   if (!is_read) {
     const absl::string_view said = absl::StripSuffix(end.err.empty() ? end.out : end.err, "\n");
@@ -239,36 +237,36 @@ Json EndOf(const ToolEnd& end, bool runs_program) {
   }
   std::string text = runs_program ? absl::StrCat(end.out, end.err) : end.out;
   if (end.exit_code != 0) absl::StrAppend(&text, "exit code ", end.exit_code, "\n");
-  Json out = ToolText(text, false);
-  Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json out = ToolText(text, false);
+  nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (object.is_object()) out["structuredContent"] = std::move(object);
   return out;
 }
 
-Json Initialized(const Json& parameters, const std::string& version) {
-  const Json asked = parameters.value("protocolVersion", Json());
+nlohmann::json Initialized(const nlohmann::json& parameters, const std::string& version) {
+  const nlohmann::json asked = parameters.value("protocolVersion", nlohmann::json());
   const bool is_known =
       asked.is_string() && std::find(kVersions.begin(), kVersions.end(), asked.get<std::string>()) != kVersions.end();
-  return {{"protocolVersion", is_known ? asked : Json(kVersions.front())},
-          {"capabilities", {{"tools", Json::object()}}},
+  return {{"protocolVersion", is_known ? asked : nlohmann::json(kVersions.front())},
+          {"capabilities", {{"tools", nlohmann::json::object()}}},
           {"serverInfo", {{"name", "ashlar"}, {"version", version}}},
           {"instructions", kInstructions}};
 }
 
-Json ToolList() {
-  Json tools = Json::array();
+nlohmann::json ToolList() {
+  nlohmann::json tools = nlohmann::json::array();
   for (const Tool& tool : kTools) {
     tools.push_back({{"name", tool.name},
                      {"description", tool.description},
-                     {"inputSchema", Json::parse(tool.schema)},
+                     {"inputSchema", nlohmann::json::parse(tool.schema)},
                      {"annotations", {{"readOnlyHint", !tool.runs_program}, {"openWorldHint", tool.runs_program}}}});
   }
   return {{"tools", std::move(tools)}};
 }
 
-Json CallTool(const Json& id, const Json& parameters, const McpOptions& options) {
-  const Json name = parameters.value("name", Json());
-  const Json arguments = parameters.value("arguments", Json::object());
+nlohmann::json CallTool(const nlohmann::json& id, const nlohmann::json& parameters, const McpOptions& options) {
+  const nlohmann::json name = parameters.value("name", nlohmann::json());
+  const nlohmann::json arguments = parameters.value("arguments", nlohmann::json::object());
   if (!name.is_string()) return ErrorAnswer(id, kInvalidParameters, "name: no tool is named");
   if (!arguments.is_object()) return ErrorAnswer(id, kInvalidParameters, "arguments: this is not an object");
   const auto* const tool =
@@ -294,21 +292,23 @@ Json CallTool(const Json& id, const Json& parameters, const McpOptions& options)
 }  // namespace
 
 std::optional<std::string> McpServer::Answer(absl::string_view line) const {
-  const Json request = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  const auto print = [](const Json& answer) { return answer.dump(-1, ' ', false, Json::error_handler_t::replace); };
+  const nlohmann::json request = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto print = [](const nlohmann::json& answer) {
+    return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
   if (request.is_discarded()) return print(ErrorAnswer(nullptr, kParseError, "this line is no JSON"));
-  if (!request.is_object() || !request.value("method", Json()).is_string()) {
+  if (!request.is_object() || !request.value("method", nlohmann::json()).is_string()) {
     // The answer to something that was never asked is passed by.
     if (request.is_object() && (request.contains("result") || request.contains("error"))) return std::nullopt;
     return print(ErrorAnswer(nullptr, kInvalidRequest, "this is no request of JSON-RPC 2.0"));
   }
   if (!request.contains("id")) return std::nullopt;
-  const Json& id = request["id"];
+  const nlohmann::json& id = request["id"];
   const std::string method = request["method"].get<std::string>();
-  const Json parameters = request.value("params", Json::object());
+  const nlohmann::json parameters = request.value("params", nlohmann::json::object());
   if (!parameters.is_object()) return print(ErrorAnswer(id, kInvalidParameters, "params: this is not an object"));
   if (method == "initialize") return print(ResultAnswer(id, Initialized(parameters, options_.version)));
-  if (method == "ping") return print(ResultAnswer(id, Json::object()));
+  if (method == "ping") return print(ResultAnswer(id, nlohmann::json::object()));
   if (method == "tools/list") return print(ResultAnswer(id, ToolList()));
   if (method == "tools/call") return print(CallTool(id, parameters, options_));
   return print(ErrorAnswer(id, kNoMethod, absl::StrCat("no method is called '", method, "'")));

@@ -50,6 +50,16 @@ class FunctionBase(object):
     next_functions = property(lambda self: tuple((one, 0) for one in vars(self)["_kept"].fget(0)[1]))
 
 
+class AccumulateGrad(object):
+    """The last node of a way, which has a leaf that Python may not have any more."""
+
+    def __init__(self, leaf):
+        self._kept = property(lambda _: leaf)
+
+    variable = property(lambda self: vars(self)["_kept"].fget(0))
+    next_functions = property(lambda self: ())
+
+
 class Saved(object):
     data = None
 
@@ -191,6 +201,15 @@ class Named(unittest.TestCase):
         taken = self.check(device, *[("graph", "total")] * 3, ("local", "total"), ("local", "last"))
         self.assertEqual([one["nodes"] for one in taken["holders"] if one["kind"] == "graph"], [3])
         del total, last
+
+    def test_a_graph_keeps_a_leaf_and_its_gradient(self):
+        device = Device()
+        leaf = device.tensor()
+        leaf._grad = device.tensor()
+        losses = [device.tensor(node=FunctionBase((), (AccumulateGrad(leaf),)))]
+        leaf = None
+        self.check(device, ("graph", "losses[]"), ("graph", "losses[]"), ("element", "losses[]"))
+        del losses
 
     def test_a_state_that_goes_on_keeps_the_graph_it_shares(self):
         device = Device()

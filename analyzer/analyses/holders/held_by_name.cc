@@ -15,6 +15,8 @@ namespace {
 
 constexpr char kNobody[] = "not_found";
 constexpr char kOutOfMemory[] = "out_of_memory";
+constexpr double kLeastNamedToDecide = 0.8;     // of what is live
+constexpr double kLeastNamedInPart = 0.95;      // where the look ended early
 constexpr std::size_t kLeastStepsOfGrowth = 3;  // of which a holder has blocks, so that it is said to grow
 
 using OwnersByAddress = absl::flat_hash_map<std::uint64_t, std::uint32_t>;
@@ -54,12 +56,24 @@ bool IsBefore(const HeldRow& a, const HeldRow& b) {
   return a.bytes != b.bytes ? a.bytes > b.bytes : key(a) < key(b);
 }
 
+trace::Holder Nobody() {
+  trace::Holder out;
+  out.kind = kNobody;
+  out.name = "not found";
+  return out;
+}
+
+void SortRows(HeldByName& held) {
+  std::sort(held.rows.begin(), held.rows.end(), IsBefore);
+  for (std::size_t row = 0; row < held.rows.size(); ++row) {
+    for (const std::size_t index : held.rows[row].indices) held.row_of[index] = row;
+  }
+}
+
 }  // namespace
 
 bool HeldByName::Decides(timeline::EventIndex at) const {
-  constexpr double kLeastNamed = 0.8;
-  constexpr double kLeastNamedInPart = 0.95;  // where the look ended early
-  const double least = bound.empty() ? kLeastNamed : kLeastNamedInPart;
+  const double least = bound.empty() ? kLeastNamedToDecide : kLeastNamedInPart;
   return at == moment && static_cast<double>(named_bytes) >= least * static_cast<double>(live_bytes);
 }
 
@@ -69,12 +83,9 @@ std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const tim
   const trace::Holders& names = *snapshot.holders;
   OwnersByAddress owners;
   for (const trace::HeldBlock& block : names.blocks) owners[block.address] = block.owner;
-  trace::Holder nobody;
-  nobody.kind = kNobody;
-  nobody.name = "not found";
   std::vector<Gathered> gathered(names.holders.size() + 1);
   for (std::size_t i = 0; i < gathered.size(); ++i) {
-    gathered[i].row.holder = i < names.holders.size() ? names.holders[i] : nobody;
+    gathered[i].row.holder = i < names.holders.size() ? names.holders[i] : Nobody();
   }
   HeldByName out;
   out.when = MomentInWords(names.when);
@@ -108,10 +119,37 @@ std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const tim
     of.row.growth = GrowthOf(of.bytes_of_step);
     out.rows.push_back(std::move(of.row));
   }
-  std::sort(out.rows.begin(), out.rows.end(), IsBefore);
-  for (std::size_t row = 0; row < out.rows.size(); ++row) {
-    for (const std::size_t index : out.rows[row].indices) out.row_of[index] = row;
+  SortRows(out);
+  return out;
+}
+
+HeldByName HeldAt(const HeldByName& held, const timeline::Timeline& timeline, timeline::EventIndex at) {
+  HeldByName out;
+  out.when = held.when;
+  out.bound = held.bound;
+  out.not_live = held.not_live;
+  out.moment = at;
+  std::vector<HeldRow> rows(held.rows.size() + 1);
+  for (std::size_t i = 0; i < held.rows.size(); ++i) {
+    rows[i].holder = held.rows[i].holder;
+    rows[i].growth = held.rows[i].growth;
   }
+  rows.back().holder = Nobody();
+  for (std::size_t i = 0; i < timeline.blocks().size(); ++i) {
+    const timeline::BlockSpan& block = timeline.blocks()[i];
+    if (!block.IsLiveAfter(at)) continue;
+    const auto known = held.row_of.find(i);
+    HeldRow& row = known == held.row_of.end() ? rows.back() : rows[known->second];
+    row.bytes += block.AskedBytes();
+    ++row.blocks;
+    row.indices.push_back(i);
+    out.live_bytes += block.AskedBytes();
+    if (row.holder.kind != kNobody) out.named_bytes += block.AskedBytes();
+  }
+  for (HeldRow& row : rows) {
+    if (row.blocks > 0) out.rows.push_back(std::move(row));
+  }
+  SortRows(out);
   return out;
 }
 

@@ -58,6 +58,10 @@ struct HeldByName {
 std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const timeline::Timeline& timeline,
                                       const Steps& steps);
 
+// The same names for what was live at another moment and was not freed until they were taken; what has gone since has
+// no name. So a run that ended well is judged by its owners too, where most of its peak is still there.
+HeldByName HeldAt(const HeldByName& held, const timeline::Timeline& timeline, timeline::EventIndex at);
+
 }  // namespace ashlar::analyses
 
 #endif  // ASHLAR_ANALYZER_ANALYSES_HOLDERS_HELD_BY_NAME_H_

@@ -108,7 +108,11 @@ class Tensors(object):
         found = []
         for name in self._saved_names(type(node)):
             if name == _LEAF:
-                found.append(self._member(node, name))
+                leaf = self._member(node, name)
+                found.append(leaf)
+                gradient = self.gradient(leaf)
+                if gradient is not None:
+                    found.append(gradient)  # of a leaf that no variable has any more
                 continue
             try:
                 raw = self._member(node, name)

@@ -64,6 +64,9 @@ class HeldRun {
     snapshot.holders = names_;
     return NameHolders(snapshot, *timeline, steps_);
   }
+  // The names that were taken at the end, for what was live after an event.
+  HeldByName HeldAfter(timeline::EventIndex at) { return HeldAt(*Held(), *builder_.Finish(), at); }
+  timeline::EventIndex last() const { return events_ - 1; }
   trace::Holders& names() { return names_; }
 
  private:
@@ -125,6 +128,24 @@ TEST(HeldByNameTest, NamesOfAFailureAreJoinedWithWhatWasLiveThen) {
   EXPECT_THAT(RowsOf(*run.Held()), ElementsAre("local batch 1 in 1"));
   run.names().when = "call";
   EXPECT_THAT(RowsOf(*run.Held()), ElementsAre());
+}
+
+// What was freed before the names were taken has none; what stayed has its own.
+TEST(HeldByNameTest, NamesOfTheEndServeAnEarlierMoment) {
+  HeldRun run;
+  run.names().holders = {HolderNamed("element", "losses[]")};
+  for (std::uint64_t block = 0; block < 4; ++block) run.Step(block);
+  run.Add(Action::kAlloc, 4, kMiB);
+  const timeline::EventIndex peak = run.last();
+  run.Free(4);
+  for (std::uint64_t block = 0; block < 4; ++block) run.Name(block, 0);
+  const HeldByName held = run.HeldAfter(peak);
+  EXPECT_THAT(RowsOf(held), ElementsAre("element losses[] 4 in 4, 1 since 1", "not_found not found 1 in 1"));
+  EXPECT_EQ(held.live_bytes, 5 * kMiB);
+  EXPECT_EQ(held.named_bytes, 4 * kMiB);
+  EXPECT_TRUE(held.Decides(peak)) << "80 % are named";
+  EXPECT_EQ(held.OwnerOf(0)->name, "losses[]");
+  EXPECT_EQ(RowsOf(run.HeldAfter(0)).size(), 0U);
 }
 
 TEST(HeldByNameTest, WithoutNamesThereIsNoPart) {
