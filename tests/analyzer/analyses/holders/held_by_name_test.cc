@@ -57,15 +57,17 @@ class HeldRun {
     names_.blocks.push_back({kHeldBase + block * kMiB, owner, {}});
   }
 
+  const timeline::Timeline& Finished() {
+    if (!timeline_.has_value()) timeline_ = *builder_.Finish();
+    return *timeline_;
+  }
   std::optional<HeldByName> Held() {
-    const absl::StatusOr<timeline::Timeline> timeline = builder_.Finish();
-    EXPECT_TRUE(timeline.ok()) << timeline.status();
     trace::Snapshot snapshot;
     snapshot.holders = names_;
-    return NameHolders(snapshot, *timeline, steps_);
+    return NameHolders(snapshot, Finished(), steps_);
   }
   // The names that were taken at the end, for what was live after an event.
-  HeldByName HeldAfter(timeline::EventIndex at) { return HeldAt(*Held(), *builder_.Finish(), at); }
+  HeldByName HeldAfter(timeline::EventIndex at) { return HeldAt(*Held(), Finished(), at); }
   timeline::EventIndex last() const { return events_ - 1; }
   trace::Holders& names() { return names_; }
 
@@ -73,6 +75,7 @@ class HeldRun {
   trace::Holders names_;
   Steps steps_;
   timeline::TimelineBuilder builder_;
+  std::optional<timeline::Timeline> timeline_;
   timeline::EventIndex events_ = 0;
 };
 
