@@ -16,7 +16,7 @@ fi
 
 # The contract of every device, and that its memory can be written and read: copies are real up to 1 GiB here.
 printf 'total_bytes=2GiB\nreal_bytes=1GiB\n' >"$scratch/profile"
-"$program" dry-run --profile "$scratch/profile" -- "$build/tests/device/cuda_gpu_test" --gtest_brief=1 2>"$scratch/err" |
+"$program" dry-run --profile "$scratch/profile" -- "$build/tests/allocator/device/cuda_gpu_test" --gtest_brief=1 2>"$scratch/err" |
   tee "$scratch/contract"
 grep -q '^\[  PASSED  \] [1-9][0-9]* tests\.$' "$scratch/contract" || { cat "$scratch/err" >&2; exit 1; }
 if grep -q 'SKIPPED' "$scratch/contract"; then
