@@ -432,14 +432,12 @@ class OwnedCopies {
 
 CauseFinding CopiesByOwner(const CauseContext& context, const HeldByName& held) {
   constexpr CauseKind kKind = CauseKind::kModelCopies;
-  for (const LeakGrowth& leak : context.history->leaks) {
-    if (leak.shape != LeakShape::kOther || !IsMaterial(context, leak.bytes)) continue;
-    CauseFinding out = Found(kKind, Confidence::kProven, leak.bytes);
-    TakeBlocks(context, leak.blocks, out);
-    out.holders = leak.holders;
+  if (const LeakGrowth* leak = LeakOf(context, LeakShape::kOther);
+      leak != nullptr && IsMaterial(context, leak->bytes)) {
+    CauseFinding out = FoundByOwners(context, kKind, *leak);
     out.evidence.push_back(absl::StrCat(OwnersText(out.holders), out.holders.size() == 1 ? " keeps" : " keep",
-                                        " sets of weights of ", leak.steps, " steps: ", FormatBytes(leak.bytes), " in ",
-                                        leak.blocks.size(), " blocks"));
+                                        " sets of weights of ", leak->steps, " steps: ", FormatBytes(leak->bytes),
+                                        " in ", leak->blocks.size(), " blocks"));
     return out;
   }
   // An owner leaves no doubt that it is a copy. One that nothing trains and that has gradients is more than a method

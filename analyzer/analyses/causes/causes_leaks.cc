@@ -21,13 +21,6 @@ namespace {
 
 constexpr std::size_t kSureSteps = 4;  // iterations over which a leak grew
 
-const LeakGrowth* LeakOf(const CauseContext& context, LeakShape shape) {
-  for (const LeakGrowth& leak : context.history->leaks) {
-    if (leak.shape == shape) return &leak;
-  }
-  return nullptr;
-}
-
 std::vector<LiveBlock> BlocksOf(const CauseContext& context, const LeakGrowth& leak) {
   std::vector<LiveBlock> out;
   for (const std::size_t index : leak.blocks) out.push_back({&context.history->timeline->blocks()[index], {}});

@@ -140,14 +140,12 @@ std::string OptimizerName(absl::string_view name) {
 // What an optimizer gathers in each step, and what one alone keeps of a model that is gone.
 CauseFinding OwnedState(const CauseContext& context, const HeldByName& held) {
   constexpr CauseKind kKind = CauseKind::kOptimizerState;
-  for (const LeakGrowth& leak : context.history->leaks) {
-    if (leak.shape != LeakShape::kOptimizer || !IsMaterial(context, leak.bytes)) continue;
-    CauseFinding out = Found(kKind, Confidence::kProven, leak.bytes);
-    TakeBlocks(context, leak.blocks, out);
-    out.holders = leak.holders;
+  if (const LeakGrowth* leak = LeakOf(context, LeakShape::kOptimizer);
+      leak != nullptr && IsMaterial(context, leak->bytes)) {
+    CauseFinding out = FoundByOwners(context, kKind, *leak);
     out.evidence.push_back(absl::StrCat(OwnersText(out.holders), out.holders.size() == 1 ? " grows" : " grow",
-                                        " in each of ", leak.steps, " steps to ", FormatBytes(leak.bytes), " in ",
-                                        leak.blocks.size(), " blocks"));
+                                        " in each of ", leak->steps, " steps to ", FormatBytes(leak->bytes), " in ",
+                                        leak->blocks.size(), " blocks"));
     if (out.holders.front().kind != "optimizer_state") out.change = &changes::kCutHistory;
     return out;
   }

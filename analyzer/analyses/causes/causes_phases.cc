@@ -211,8 +211,8 @@ CauseFinding DetectEvalAccumulates(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kEvalAccumulates;
   CauseFinding growing = DetectEvalOutputs(context);
   if (growing.finding == Finding::kFound || context.history->Owners() != nullptr) return growing;
-  for (const LeakGrowth& leak : context.history->leaks) {
-    if (leak.shape != LeakShape::kEvalGraph || !IsMaterial(context, leak.bytes)) continue;
+  if (const LeakGrowth* leak = LeakOf(context, LeakShape::kEvalGraph);
+      leak != nullptr && IsMaterial(context, leak->bytes)) {
     return Absent(kKind, "the evaluation keeps its whole graph, not only its outputs");
   }
   const std::map<trace::StackId, LineUse> uses = EvaluationUse(context);

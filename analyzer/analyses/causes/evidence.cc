@@ -166,6 +166,13 @@ std::string MostFrom(const CauseContext& context, const std::vector<LiveBlock>& 
   return absl::StrCat(FormatBytes(bytes), " of it from ", LabelOf(context, first));
 }
 
+const LeakGrowth* LeakOf(const CauseContext& context, LeakShape shape) {
+  const std::vector<LeakGrowth>& leaks = context.history->leaks;
+  const auto found =
+      std::find_if(leaks.begin(), leaks.end(), [shape](const LeakGrowth& leak) { return leak.shape == shape; });
+  return found == leaks.end() ? nullptr : &*found;
+}
+
 std::string OwnersText(const std::vector<trace::Holder>& holders) {
   constexpr std::size_t kShown = 2;
   std::string out;
@@ -182,6 +189,13 @@ std::string MostHeld(const CauseContext& context) {
   if (variables.empty()) return "no variable holds anything";
   return absl::StrCat("no owner shows it: most, ", FormatBytes(variables.front().bytes), ", is held by ",
                       OwnersText({variables.front().Holder(held)}));
+}
+
+CauseFinding FoundByOwners(const CauseContext& context, CauseKind kind, const LeakGrowth& leak) {
+  CauseFinding out = Found(kind, Confidence::kProven, leak.bytes);
+  TakeBlocks(context, leak.blocks, out);
+  out.holders = leak.holders;
+  return out;
 }
 
 void TakeVariables(const CauseContext& context, const std::vector<Variable>& variables, CauseFinding& finding) {

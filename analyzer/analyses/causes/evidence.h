@@ -97,11 +97,16 @@ std::uint64_t BytesOf(const std::vector<LiveBlock>& blocks);
 std::vector<trace::StackId> StacksOf(const std::vector<LiveBlock>& blocks);
 std::string MostFrom(const CauseContext& context, const std::vector<LiveBlock>& blocks);
 
+// What piles up in this way, of several the most bytes; nullptr: nothing does.
+const LeakGrowth* LeakOf(const CauseContext& context, LeakShape shape);
+
 // --- owners: for where CauseHistory::Owners() is not nullptr ---
 // "`losses[]` in train.py:31 train"; of several the first two.
 std::string OwnersText(const std::vector<trace::Holder>& holders);
 // What speaks against a cause that no owner proves: who holds most instead.
 std::string MostHeld(const CauseContext& context);
+// Proven, with its blocks and who holds them; the evidence is the detector's.
+CauseFinding FoundByOwners(const CauseContext& context, CauseKind kind, const LeakGrowth& leak);
 // Takes the blocks of variables, most bytes first, and their names.
 void TakeVariables(const CauseContext& context, const std::vector<Variable>& variables, CauseFinding& finding);
 
