@@ -11,7 +11,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "allocator/base/nearest_word.h"
 #include "nlohmann/json.hpp"
 
@@ -228,18 +227,17 @@ absl::StatusOr<ToolRun> RunOf(absl::string_view tool, const Arguments& given) {
   return out;
 }
 
-// Its answer as text, and as an object where it is one.
+// Its answer as text, and as an object where it is one. A program that was run has an answer whatever its exit code is,
+// which is on standard error; what could not be run at all has exit codes of its own.
 nlohmann::json EndOf(const ToolEnd& end, bool runs_program) {
-  const bool is_read = end.exit_code == 0 || (runs_program && !end.out.empty());
-  if (!is_read) {
-    const absl::string_view said = absl::StripSuffix(end.err.empty() ? end.out : end.err, "\n");
-    return ToolText(std::string(said), true);
-  }
-  std::string text = runs_program ? absl::StrCat(end.out, end.err) : end.out;
+  constexpr std::array<int, 4> kNotRun = {2, 3, 126, 127};
+  const bool is_answer =
+      runs_program ? std::find(kNotRun.begin(), kNotRun.end(), end.exit_code) == kNotRun.end() : end.exit_code == 0;
+  std::string text = runs_program || !is_answer ? absl::StrCat(end.out, end.err) : end.out;
   if (end.exit_code != 0) absl::StrAppend(&text, "exit code ", end.exit_code, "\n");
-  nlohmann::json out = ToolText(text, false);
-  nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (object.is_object()) out["structuredContent"] = std::move(object);
+  nlohmann::json out = ToolText(std::move(text), !is_answer);
+  nlohmann::json object = nlohmann::json::parse(end.out, nullptr, /*allow_exceptions=*/false);
+  if (is_answer && object.is_object()) out["structuredContent"] = std::move(object);
   return out;
 }
 

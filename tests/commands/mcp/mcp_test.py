@@ -97,6 +97,15 @@ class McpTest(unittest.TestCase):
         self.assertIn("--allow-run", self.text(result))
         self.assertFalse(os.path.exists(os.path.join(self.folder, "made")))
 
+    def test_a_program_that_fails_has_an_answer(self):
+        result = self.call("dry_run", {"command": ["sh", "-c", "exit 7"], "capacity": "1GiB"}, flags=("--allow-run",))
+        if "libashlar_hollow" in self.text(result):
+            self.skipTest("no hollow device is built here")
+        self.assertFalse(result["isError"], self.text(result))
+        self.assertIn("exit code 7", self.text(result))
+        result = self.call("dry_run", {"command": ["no-such-program"]}, flags=("--allow-run",))
+        self.assertTrue(result["isError"])
+
     def test_what_is_wrong_is_an_answer(self):
         wrong = self.lines(
             "{\n",
