@@ -5,12 +5,16 @@ The peak of the program that was changed by hand is that of the row, to the byte
 import dataclasses
 import json
 import os
+import sys
 
 import programs
 import venvs
 from bench import HERE, start
 from rows import Row, Verdict
 from sizes import mib
+
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'hollow', 'python'))
+from ashlar_hollow.fit import loss  # noqa: E402
 
 FOLDER = os.path.join(HERE, 'fitted')
 MOST_SECONDS = 900
@@ -33,23 +37,8 @@ class Fitted:
     home: str = programs.HOME
 
 
-# As `ashlar fit` prints it.
-CHUNKED = '''from torch.nn.functional import cross_entropy
-class ChunkedLoss(torch.autograd.Function):
-    @staticmethod
-    def forward(context, logits, targets, ignored=-100, parts=8):
-        context.grad, total = torch.empty_like(logits), 0.0
-        for rows, kinds, into in zip(logits.chunk(parts), targets.chunk(parts), context.grad.chunk(parts)):
-            with torch.enable_grad():
-                rows = rows.detach().requires_grad_()
-                loss = cross_entropy(rows, kinds, ignore_index=ignored, reduction="sum")
-            into.copy_(torch.autograd.grad(loss, rows)[0])
-            total = total + loss.detach()
-        return total
-    @staticmethod
-    def backward(context, grad):
-        return context.__dict__.pop("grad").mul_(grad), None, None, None
-'''
+# As `ashlar fit` prints it, with the name that it needs.
+CHUNKED = 'from torch.nn.functional import cross_entropy\n' + loss.SOURCE
 
 
 def half(old, new, capacity, **more):
