@@ -67,6 +67,7 @@ absl::Status ReadBaseline(const CheckFlags& flags, const answers::ReplaySettings
   const absl::StatusOr<std::vector<answers::TracedRun>> runs = LoadDevices(flags.baseline, flags.replay, settings);
   if (!runs.ok()) return runs.status();
   for (const answers::TracedRun& run : *runs) {
+    if (!run.has_events) continue;  // one state, whose peak is not known
     limits.max_growth->peaks.emplace_back(run.device, run.timeline.reserved_peak().bytes);
   }
   return absl::OkStatus();

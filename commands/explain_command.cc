@@ -154,10 +154,12 @@ void AddExplain(CommandLine& line) {
       .Required();
   const Flag json = app.Add("--json", flags->json, "print JSON (ashlar schema explain)");
   AddJsonFile(app, flags->json_to);
-  app.Add("--format", flags->format, "text, json, or markdown to paste into an issue")
-      .OneOf({"text", "json", "markdown"})
-      .Excludes(json);
-  app.Add("--brief", flags->is_brief, "the verdict, what to do, where the memory went and why; no more").Excludes(json);
+  const Flag format = app.Add("--format", flags->format, "text, json, or markdown to paste into an issue")
+                          .OneOf({"text", "json", "markdown"})
+                          .Excludes(json);
+  app.Add("--brief", flags->is_brief, "the verdict, what to do, where the memory went and why; no more")
+      .Excludes(json)
+      .Excludes(format);
   app.Add("--all", flags->is_whole, "the whole answer on a terminal too, which else gets its first 20 lines");
   AddColorFlag(app);
   app.Add("--device-used", flags->device_used,

@@ -49,7 +49,7 @@ CheckRow CheckGrowthOf(const TracedRun& run, const CheckGrowth& growth) {
   const std::optional<std::uint64_t> limit = growth.LimitOf(run.device);
   if (limit.has_value()) return CheckReserved(run, *limit, "max-growth");
   CheckRow row{"max-growth", CheckUnit::kBytes, 0};
-  row.reason = "not in this trace: the baseline did not use this device";
+  row.reason = "not in this trace: the baseline tells no peak of this device";
   return row;
 }
 

@@ -22,7 +22,7 @@ struct CheckGrowth {
   std::optional<double> share = {};  // of the earlier peak, in place of bytes: 0.03 for 3 %
   std::vector<std::pair<std::optional<int>, std::uint64_t>> peaks;  // of the earlier run: device, bytes
 
-  // The most that a peak may be; nullopt: the earlier run did not have the device.
+  // The most that a peak may be; nullopt: the earlier run tells no peak of the device.
   std::optional<std::uint64_t> LimitOf(std::optional<int> device) const;
 };
 

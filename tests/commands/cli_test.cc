@@ -21,6 +21,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr char kCliExample[] = ASHLAR_SOURCE_DIR "/docs/examples/training_oom.pickle";
@@ -139,6 +140,13 @@ TEST_F(CliTest, UsageErrorsAreTwo) {
     ExpectError(Run(command + example + " --device 1"), 2, {"--device", "no device 1", "it has 1"});
     ExpectError(Run(command + example + " --device -1"), 2, {"no device -1"});
   }
+}
+
+TEST_F(CliTest, ABriefAnswerEndsWithWhy) {
+  const Result brief = Run("explain '" + std::string(kCliExample) + "' --brief");
+  EXPECT_THAT(brief.out,
+              AllOf(HasSubstr("VERDICT"), HasSubstr("\nFIX "), HasSubstr("\nWHY"), Not(HasSubstr("WHO HOLDS"))));
+  ExpectError(Run("explain '" + std::string(kCliExample) + "' --brief --format markdown"), 2, {"--brief", "--format"});
 }
 
 TEST_F(CliTest, ACheckThatFailsIsOne) {
