@@ -140,18 +140,21 @@ bool OwnRuns(const VerdictCase& of) { return of.what_ifs.own.has_value() && of.w
 
 bool IsAdvised(const VerdictCase& of) { return of.what_ifs.advice.paste.has_value(); }
 
-// The row that needs least in its projected part, where every row that gets past the request fails there for want of
-// memory and not of a hole; nullptr otherwise.
+bool IsShort(const whatif::ProjectedPart& next) {
+  return static_cast<double>(next.needed_bytes) >
+         (1 - core::kNearlyFullShare) * static_cast<double>(next.available_bytes);
+}
+
+// The row that gets furthest, where each that gets past the request fails in its projected part, and even this one for
+// want of memory and not of a hole that is to be felt; nullptr otherwise.
 const WhatIfRow* ShortLater(const VerdictCase& of) {
   const WhatIfRow* out = nullptr;
   for (const WhatIfRow& row : of.what_ifs.rows) {
     if (!row.ServesAllRecorded()) continue;
-    if (!row.projected.has_value() || row.projected->ooms == 0) return nullptr;
-    if (row.projected->is_extrapolated) return nullptr;
-    if (row.projected->needed_bytes <= row.projected->available_bytes) return nullptr;
-    if (out == nullptr || row.projected->needed_bytes < out->projected->needed_bytes) out = &row;
+    if (!row.projected.has_value() || row.projected->ooms == 0 || row.projected->is_extrapolated) return nullptr;
+    if (out == nullptr || row.projected->failed_after > out->projected->failed_after) out = &row;
   }
-  return out;
+  return out != nullptr && IsShort(*out->projected) ? out : nullptr;
 }
 
 // --- what they say ---
@@ -178,9 +181,11 @@ std::string LeakAdvice(const VerdictCase& of) {
                       " (projected)", growth);
 }
 
+bool IsOver(const WhatIfRow& row) { return row.projected->needed_bytes > row.projected->available_bytes; }
+
 std::string ShortLaterSentence(const WhatIfRow& row) {
-  return absl::StrCat("capacity: what comes next needs ", FormatBytes(row.projected->needed_bytes), " of ",
-                      FormatBytes(row.projected->available_bytes),
+  return absl::StrCat(IsOver(row) ? "capacity" : "nearly full", ": what comes next needs ",
+                      FormatBytes(row.projected->needed_bytes), " of ", FormatBytes(row.projected->available_bytes),
                       " (projected), so no allocator setting carries the run through");
 }
 
@@ -208,9 +213,12 @@ constexpr VerdictRule kRules[] = {
                             " of its state still to make, so no allocator setting carries the run through"),
                "no setting makes room for the optimizer's state"};
      }},
-    // Every setting that gets past the request fails again for want of memory, holes or none.
+    // The setting that gets furthest past the request fails again for want of memory, holes or none.
     {"short_later", [](const VerdictCase& of) { return ShortLater(of) != nullptr; },
-     [](const VerdictCase& of) -> Ruling { return {OomVerdict::kCapacity, ShortLaterSentence(*ShortLater(of))}; }},
+     [](const VerdictCase& of) -> Ruling {
+       const WhatIfRow& row = *ShortLater(of);
+       return {IsOver(row) ? OomVerdict::kCapacity : OomVerdict::kNearlyFull, ShortLaterSentence(row)};
+     }},
     {"not_reproduced", HasBaselineThatFits, [](const VerdictCase&) -> Ruling { return {.withheld = kNotReproduced}; }},
     // A setting carries the run through to the end of the step.
     {"setting_carries_through",

@@ -404,7 +404,7 @@ LogitBlocks FindLogits(const CauseContext& context, const ProgramMemory& memory)
   out.bytes_each = LossBytes(context, memory);
   if (out.bytes_each < kMiB) FindLogitsBySizes(context, memory, out);
   if (out.bytes_each < kMiB) return out;
-  for (const Indices* const indices : {&memory.activations(), &memory.gradients()}) {
+  for (const Indices* const indices : {&memory.activations(), &memory.gradients(), &memory.recomputed()}) {
     for (const std::size_t index : *indices) {
       const bool is_new = context.history->timeline->blocks()[index].alloc_event >= memory.Current()->begin;
       if (is_new && IsAsLargeAs(memory.RequestedBytes(index), out.bytes_each)) out.blocks.push_back(index);

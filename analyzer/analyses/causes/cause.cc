@@ -9,6 +9,7 @@
 #include "allocator/base/check.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/holders/variables.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -16,6 +17,20 @@ namespace {
 std::optional<FailedRequest> FailureOf(const timeline::Timeline& timeline, const policy::Options* options) {
   if (timeline.oom_events().empty() || options == nullptr) return std::nullopt;
   return ExamineFailure(timeline, timeline.oom_events().back(), *options);
+}
+
+// What its owners call parts of one model was made part by part, in a loop that looks like steps: no step leaves it.
+void DropPartsOfModels(const timeline::Timeline& timeline, const HeldByName& held, std::vector<Leak>& leaks) {
+  std::map<trace::StackId, std::uint64_t> bytes_of;
+  std::map<trace::StackId, std::uint64_t> model_bytes_of;
+  for (const auto& [block, row] : held.row_of) {
+    const timeline::BlockSpan& span = timeline.blocks()[block];
+    bytes_of[span.stack] += span.size_bytes;
+    if (IsOfOneModel(held.rows[row].holder)) model_bytes_of[span.stack] += span.size_bytes;
+  }
+  leaks.erase(std::remove_if(leaks.begin(), leaks.end(),
+                             [&](const Leak& leak) { return 2 * model_bytes_of[leak.stack] > bytes_of[leak.stack]; }),
+              leaks.end());
 }
 
 }  // namespace
@@ -30,6 +45,7 @@ CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& fac
   Steps steps = FindSteps(timeline, facts.stacks, facts.annotations);
   std::optional<HeldByName> held = facts.named == nullptr ? std::nullopt : NameHolders(*facts.named, timeline, steps);
   if (held.has_value() && held->moment != moment) held = HeldAt(*held, timeline, moment);
+  if (held.has_value() && held->Decides(moment)) DropPartsOfModels(timeline, *held, steps.leaks);
   std::vector<LeakGrowth> leaks =
       FindLeakGrowths(timeline, moment, facts.stacks, steps, held.has_value() ? &*held : nullptr);
   return {.history = CauseHistory{.timeline = &timeline,

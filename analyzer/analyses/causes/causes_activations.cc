@@ -88,7 +88,9 @@ CauseFinding DetectActivationsSaved(const CauseContext& context) {
   for (const LeakGrowth& leak : context.history->leaks) {
     if (are_owners_known) others.insert(others.end(), leak.blocks.begin(), leak.blocks.end());
   }
-  const Indices saved = Without(memory.activations(), others);
+  Indices saved = Without(memory.activations(), others);
+  saved.insert(saved.end(), memory.recomputed().begin(), memory.recomputed().end());
+  std::sort(saved.begin(), saved.end());
   const std::uint64_t bytes = memory.BytesOf(saved);
   const std::string sentence =
       absl::StrCat("the pass forward keeps ", FormatBytes(bytes), " in ", FormatCount(saved.size()), " blocks, ",
@@ -105,10 +107,18 @@ CauseFinding DetectActivationsSaved(const CauseContext& context) {
   if (!may_repeat && (IsRepeatedPass(memory) || StepsInPass(context, *memory.Current()) >= 2)) {
     return Absent(kKind, absl::StrCat(sentence, "; passes repeat without a backward pass that would use it"));
   }
-  const std::uint64_t checkpointed = CheckpointedBytes(context, saved);
+  const std::uint64_t recomputed = memory.BytesOf(memory.recomputed());
+  const std::uint64_t checkpointed = CheckpointedBytes(context, saved) - recomputed;
   const bool is_checkpointed = 2 * checkpointed > bytes;
   CauseFinding out = Found(kKind, is_checkpointed ? Confidence::kPossible : Confidence::kLikely, bytes);
   TakeBlocks(context, saved, out);
+  if (2 * recomputed > bytes) {
+    out.evidence.push_back(absl::StrCat("the backward pass runs what torch.utils.checkpoint spans again and keeps ",
+                                        FormatBytes(recomputed), " of it at once, ",
+                                        ShareText(recomputed, AllocatedBytes(context)),
+                                        " of what is allocated: it spans too much; ", MostOf(context, out)));
+    return out;
+  }
   out.evidence.push_back(absl::StrCat(sentence, "; ", MostOf(context, out)));
   if (checkpointed == 0) {
     out.evidence.push_back("no stack of them goes through torch.utils.checkpoint");

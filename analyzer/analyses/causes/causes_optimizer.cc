@@ -200,6 +200,15 @@ CauseFinding DetectOptimizerState(const CauseContext& context) {
                                          : StateHeld(context, memory, phases, is_inside);
 }
 
+// Of the request that failed, where it was for such a list; 0 otherwise.
+std::uint64_t BytesOfFailedList(const CauseContext& context) {
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  if (!shortage.has_value()) return 0;
+  const trace::Event& event = context.history->timeline->events()[static_cast<std::size_t>(context.history->moment)];
+  const bool is_list = event.stack != trace::kNoStack && AnyFrame(context, event.stack, IsForeachFrame);
+  return is_list ? shortage->request_bytes : 0;
+}
+
 CauseFinding DetectOptimizerTemporaries(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kOptimizerTemporaries;
   const std::vector<LiveBlock> lists = SelectBlocks(LiveBlocks(context), [&](const LiveBlock& live) {
@@ -207,15 +216,20 @@ CauseFinding DetectOptimizerTemporaries(const CauseContext& context) {
     return live.part == ProgramPart::kOptimizer && live.block->alloc_event >= 0 && !is_kept &&
            AnyFrame(context, live.block->stack, IsForeachFrame);
   });
-  const std::uint64_t bytes = BytesOf(lists);
-  if (lists.size() < 2 || !IsMaterial(context, bytes)) {
+  const std::uint64_t asked = BytesOfFailedList(context);  // one of the lists may be what failed
+  const std::uint64_t bytes = BytesOf(lists) + asked;
+  const std::size_t count = lists.size() + (asked > 0 ? 1 : 0);
+  if (lists.empty() || count < 2 || !IsMaterial(context, bytes)) {
     return Absent(kKind, absl::StrCat("multi-tensor optimizer functions hold ", FormatBytes(bytes), " in temporaries"));
   }
   CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
   out.stacks = StacksOf(lists);
+  out.to_come_bytes = asked;
   out.is_sickness = ShortageAt(context).has_value();
-  out.evidence.push_back(absl::StrCat("multi-tensor optimizer functions hold ", FormatBytes(bytes), " in ",
-                                      lists.size(), " temporaries at once; ", MostFrom(context, lists)));
+  out.evidence.push_back(absl::StrCat("multi-tensor optimizer functions hold ", FormatBytes(bytes - asked), " in ",
+                                      lists.size(), lists.size() == 1 ? " temporary" : " temporaries at once",
+                                      asked == 0 ? "" : ", and asked for one more when memory ran out", "; ",
+                                      MostFrom(context, lists)));
   return out;
 }
 

@@ -110,11 +110,11 @@ class OwnedSearch {
     return first_pass_ == timeline::kNever || timeline_.blocks()[group.blocks.back()].alloc_event > first_pass_;
   }
 
-  // A graph that only a frame within a module's call has is that of the pass under way: its layers are no iterations.
-  // What a module keeps may be reached from such a frame too.
+  // What only a frame within a module's call or of PyTorch itself has is of the pass under way: its layers are no
+  // iterations, nor is what a backward pass computes again. What a module keeps may be reached from such a frame too.
   bool IsOfRunningPass(const Variable& variable) const {
     const std::uint64_t bytes = variable.BytesOf(held_, [](const trace::Holder& holder) {
-      return holder.Is("in_call") && RoleOf(holder) == OwnerRole::kGraph && !absl::StartsWith(holder.name, "self.");
+      return holder.Is("in_call") && !absl::StartsWith(holder.name, "self.");
     });
     return 2 * bytes > variable.bytes;
   }

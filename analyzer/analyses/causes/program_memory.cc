@@ -52,7 +52,8 @@ void ProgramMemory::FindParts() {
   std::vector<ProgramPart> of_stacks;
   for (trace::StackId id = 0; id < stacks.stack_count(); ++id) {
     const ProgramPart part = parts.Of(id);
-    const bool is_recomputed = IsForwardPart(part) && AnyFrame(context_, id, IsRecomputedFrame);
+    const bool is_recomputed = AnyFrame(context_, id, IsRecomputedFrame);
+    if (is_recomputed) recomputing_.insert(id);
     of_stacks.push_back(is_recomputed || stacks.stack(id).empty() ? ProgramPart::kBackward : part);
   }
   const TorchStacks frames(timeline_, &stacks);
@@ -138,7 +139,7 @@ void ProgramMemory::Sort() {
     } else if (part == ProgramPart::kOptimizer) {
       state_.push_back(i);
     } else if (part == ProgramPart::kBackward) {
-      gradients_.push_back(i);
+      (recomputing_.count(block.stack) > 0 ? recomputed_ : gradients_).push_back(i);
     } else if (pass != nullptr && !is_later_copy(block) && is_of_pass(block)) {
       if (part != ProgramPart::kNoGrad) activations_.push_back(i);
     } else if (is_later_copy(block) || !IsForwardPart(part)) {
@@ -162,7 +163,7 @@ std::optional<std::vector<std::size_t>*> ProgramMemory::ListOfOwner(std::size_t 
     case OwnerRole::kGraph:
       return &activations_;
     case OwnerRole::kVariable: {
-      if (owner->kind == "local") return std::nullopt;
+      if (owner->kind == "local" || owner->Is("in_call")) return std::nullopt;
       const bool is_older = Current() != nullptr && timeline_.blocks()[index].alloc_event < Current()->begin;
       return is_older ? &lasting_ : nullptr;
     }

@@ -45,7 +45,9 @@ class ProgramMemory {
   // Indices in Timeline::blocks(), alive at the moment, in their order:
   const std::vector<std::size_t>& activations() const { return activations_; }  // made in the pass, not by what follows
   const std::vector<std::size_t>& gradients() const { return gradients_; }      // made by a backward pass
-  const std::vector<std::size_t>& state() const { return state_; }              // made by an optimizer
+  // Made by modules that a backward pass runs again (torch.utils.checkpoint).
+  const std::vector<std::size_t>& recomputed() const { return recomputed_; }
+  const std::vector<std::size_t>& state() const { return state_; }  // made by an optimizer
   // Older than the pass, and made by none of those: weights, buffers, copies, data.
   const std::vector<std::size_t>& lasting() const { return lasting_; }
 
@@ -70,9 +72,10 @@ class ProgramMemory {
   const CauseContext& context_;
   const timeline::Timeline& timeline_;
   std::vector<ProgramPart> block_parts_;
+  std::set<trace::StackId> recomputing_;  // stacks of what a backward pass runs again
   std::vector<Pass> passes_;
   std::optional<std::size_t> current_;
-  std::vector<std::size_t> activations_, gradients_, state_, lasting_;
+  std::vector<std::size_t> activations_, gradients_, recomputed_, state_, lasting_;
   SizeCounts trained_;
   bool is_of_inner_loop_ = false;
 };

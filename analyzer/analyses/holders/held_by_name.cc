@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "analyzer/analyses/holders/variables.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -116,7 +117,7 @@ std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const tim
                     [&live](const trace::HeldBlock& block) { return !live.contains(block.address); }));
   for (Gathered& of : gathered) {
     if (of.row.blocks == 0) continue;
-    of.row.growth = GrowthOf(of.bytes_of_step);
+    if (!IsOfOneModel(of.row.holder)) of.row.growth = GrowthOf(of.bytes_of_step);
     out.rows.push_back(std::move(of.row));
   }
   SortRows(out);

@@ -50,6 +50,12 @@ OwnerRole RoleOf(const trace::Holder& holder) {
   return is_of_optimizer ? OwnerRole::kOptimizer : found->role;
 }
 
+bool IsOfOneModel(const trace::Holder& holder) {
+  const OwnerRole role = RoleOf(holder);
+  const bool is_model = role == OwnerRole::kWeights || role == OwnerRole::kGradient || role == OwnerRole::kOptimizer;
+  return is_model && !absl::StrContains(holder.name, "[]");
+}
+
 std::string HolderPlace(const trace::Holder& holder) {
   std::string out = absl::StrCat("`", holder.name, "`");
   if (holder.file.empty()) return out;

@@ -35,6 +35,10 @@ enum class OwnerRole : std::uint8_t {
 };
 OwnerRole RoleOf(const trace::Holder& holder);
 
+// Whether it is of a model that a variable has, with its gradients and its optimizer's state, and not of one of many in
+// a list: it is made once, part by part, and grows with no step.
+bool IsOfOneModel(const trace::Holder& holder);
+
 // "`losses[]` in train.py:31 train"; the function is left out where it is the module itself.
 std::string HolderPlace(const trace::Holder& holder);
 

@@ -135,6 +135,24 @@ TEST(VerdictTest, EachRuleHasItsCase) {
   }
 }
 
+// What comes next is judged by the row that gets furthest: one that fails sooner for its holes says nothing of it.
+TEST(VerdictTest, TheRowThatGetsFurthestSaysWhatComesNext) {
+  const auto judge = [](std::uint64_t needed_bytes) {
+    Failed failed(OomVerdict::kFragmentation, "first", 0);
+    failed.ShortLater();
+    failed.row().projected->needed_bytes = needed_bytes;
+    failed.row().projected->failed_after = 60;
+    failed.what_ifs.rows.push_back(failed.row());
+    failed.what_ifs.rows.back().projected->needed_bytes = 90;
+    failed.what_ifs.rows.back().projected->failed_after = 5;
+    return failed.Judge().verdict;
+  };
+  EXPECT_EQ(judge(101).kind, OomVerdict::kCapacity);
+  EXPECT_EQ(judge(99).kind, OomVerdict::kNearlyFull);
+  EXPECT_THAT(judge(99).evidence.front(), testing::StartsWith("nearly full: what comes next needs 99 B of 100 B"));
+  EXPECT_EQ(judge(98).kind, OomVerdict::kFragmentation);
+}
+
 // Where several hold, the earlier one has the last word: each pair of neighbours, and all at once.
 TEST(VerdictTest, AnEarlierRuleGoesFirst) {
   const auto rule_of = [](OomVerdict first, const std::vector<std::function<void(Failed&)>>& changes) {

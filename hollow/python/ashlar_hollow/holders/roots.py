@@ -14,8 +14,10 @@ import threading
 import types
 
 from . import reading
+from .traits import IN_CALL, IN_TORCH
 from .walk import GLOBAL, LIBRARIES, LIBRARY_FRAMES, UNSEEN, USER, Root
 
+_TORCH = os.sep + "torch" + os.sep
 _MODULES = os.path.join("torch", "nn", "modules", "module.py")
 CYCLE, UNSEEN_HOLDER = "cycle", "unseen"
 MOST_CYCLE_TYPES = 4
@@ -87,13 +89,14 @@ def walk_all(walk, modules, every):
     for _, names, file in modules.program:
         walk.namespace(names, file)
     threads = stacks(walk.is_ours)
-    in_call = {id(frame) for stack in threads for frame in _within_call(stack)}
+    runs_in = {id(frame): IN_TORCH for stack in threads for frame in stack if _is_of_torch(frame)}
+    runs_in.update((id(frame), IN_CALL) for stack in threads for frame in _within_call(stack))
     for is_for in (lambda file: not is_library(file), is_library):
         for frame in (one for stack in threads for one in stack):
             if id(frame) not in walk.seen and is_for(frame.f_code.co_filename):
                 walk.seen[id(frame)] = -1
                 walk.kept.append(frame)
-                walk.walk_frame(frame, -1, is_in_call=id(frame) in in_call)
+                walk.walk_frame(frame, -1, runs_in=runs_in.get(id(frame)))
         if walk.phase == USER:
             _handled_errors(walk)
             _context(walk)
@@ -107,6 +110,11 @@ def walk_all(walk, modules, every):
     unreached = _Unreached(walk, every)
     unreached.walk_held_from_c()
     unreached.walk_cycles()
+
+
+def _is_of_torch(frame):
+    """Of the operation under way: a backward pass that computes a checkpointed part again, a step of an optimizer."""
+    return _TORCH in frame.f_code.co_filename and is_library(frame.f_code.co_filename)
 
 
 def _within_call(stack):

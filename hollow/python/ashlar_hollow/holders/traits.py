@@ -14,6 +14,7 @@ from . import reading
 _OF_MODULES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 _CONTAINERS = (list, dict, set) + tuple(one for one in reading.SEQUENCES if one.__name__ == "deque")
 OF_OPTIMIZER, STATE_DICT, HOOKED, IN_CALL = "of_optimizer", "state_dict", "hooked", "in_call"
+IN_TORCH = "in_torch"  # in PyTorch's own frame and in no module's call: written as IN_CALL
 
 
 class Traits(object):
@@ -65,7 +66,7 @@ class Traits(object):
         if any(one in hooked for one in chain):
             found.append(HOOKED)
         root = walk.root_of(node)
-        if root is not None and root.is_in_call:
+        if root is not None and root.runs_in is not None:
             found.append(IN_CALL)
         return found
 

@@ -20,7 +20,7 @@ import types
 
 from . import reading
 from .tensors import Tensors
-from .traits import Traits
+from .traits import IN_CALL, Traits
 
 LITTLE = 200  # one in so many bytes
 MOST_NAMES = 8  # of a block, beside the owner's
@@ -47,13 +47,13 @@ class Limits(object):
 
 
 class Root(object):
-    """A variable: where names begin. `is_in_call`: of a frame that runs within a module's call."""
+    """A variable: where names begin. `runs_in`: a frame's that runs within a module's call, or is PyTorch's; else None."""
 
-    __slots__ = ("name", "kind", "file", "line", "function", "is_in_call")
+    __slots__ = ("name", "kind", "file", "line", "function", "runs_in")
 
-    def __init__(self, name, kind, file=None, line=None, function=None, is_in_call=False):
+    def __init__(self, name, kind, file=None, line=None, function=None, runs_in=None):
         self.name, self.kind, self.file, self.line, self.function = name, kind, file, line, function
-        self.is_in_call = is_in_call
+        self.runs_in = runs_in
 
 
 class Walk(object):
@@ -140,7 +140,7 @@ class Walk(object):
             self._claim_tensor(value, key, node)
             if known is not None and mark in BY_ROLE and self.marks[known] not in BY_ROLE:
                 self.seen[key] = node  # what hangs on it is named after the better way
-            if known is not None and type(label) is Root and label.is_in_call:
+            if known is not None and type(label) is Root and label.runs_in == IN_CALL:
                 self.carried.add(key)
 
     def _claim_tensor(self, value, key, node):
@@ -338,7 +338,7 @@ class Walk(object):
         for key, one in reading.items(names):
             self.root(Root(key if reading.is_name(key) else "[]", GLOBAL, file), one, parent)
 
-    def walk_frame(self, frame, node, mark=None, is_in_call=False):
+    def walk_frame(self, frame, node, mark=None, runs_in=None):
         code = frame.f_code
         if self.is_ours(code.co_filename):
             return
@@ -347,7 +347,7 @@ class Walk(object):
             self.unread_frames += 1
         for key, one in (found or {}).items():
             root = Root(key if reading.is_name(key) else "[]", LOCAL, code.co_filename, frame.f_lineno, code.co_name,
-                        is_in_call)
+                        runs_in)
             self.root(root, one, node, mark)
         self.globals(frame.f_globals, code.co_filename)
 

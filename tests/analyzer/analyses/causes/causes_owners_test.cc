@@ -99,7 +99,14 @@ class OwnedRun {
     Forward(run_, 4, 16 * kMiB, saved);
     for (core::Block* block : saved) Own(block, owner);
     run_.At({{"model.py", 40, "attention"}, {"model.py", 33, "forward"}, kMain});
+    return Fail();
+  }
+  // A request more than there is fails where the program stands.
+  SeededInput Fail() {
     run_.Fail(capacity_bytes_ - run_.LiveBytes() + 64 * kMiB);
+    return Finish();
+  }
+  SeededInput Finish() {
     for (const auto& [address, owner_index] : owners_) names_.blocks.push_back({address, owner_index, {}});
     SeededInput out = run_.Finish();
     out.snapshot.holders = names_;
@@ -368,6 +375,63 @@ TEST(OwnedCausesTest, TheGraphOfThePassUnderWayIsNoLeak) {
                                CauseKind::kModelCopies, CauseKind::kReferenceCycle}) {
     EXPECT_EQ(diagnosis.Of(kind).finding, Finding::kAbsent) << CauseName(kind);
   }
+}
+
+// What torch.utils.checkpoint computes again is held by a frame of PyTorch's until the backward pass has passed it.
+TEST(OwnedCausesTest, WhatIsComputedAgainIsOfThePassUnderWay) {
+  OwnedRun run;
+  run.Weights("model");
+  run.Train(5, [](int) {});
+  Blocks saved;
+  Forward(run.run(), 2, 16 * kMiB, saved);
+  constexpr SeededFrame kUnpack = {"/lib/torch/utils/checkpoint.py", 1369, "unpack_hook"};
+  for (int layer = 0; layer < 24; ++layer) {
+    run.run().At({{"model.py", 40, "attention"}, kOwnersForward, kUnpack, kEngine});
+    run.Keep(600 * kMiB, OwnerNamed("element", "frame.recomputed[]", {"in_call"}));
+    run.run().At({{"train.py", 20, "load_batch"}, kMain});
+    run.run().Free(run.run().Allocate(kMiB));
+  }
+  const Diagnosis diagnosis(run.Fail());
+  EXPECT_FALSE(LeakAt(diagnosis.context()).has_value());
+  EXPECT_EQ(diagnosis.Of(CauseKind::kOutputsKept).finding, Finding::kAbsent);
+  ASSERT_FALSE(diagnosis.Found().empty());
+  const CauseFinding first = diagnosis.Found().front();
+  EXPECT_EQ(std::string(CauseName(first.kind)), CauseName(CauseKind::kActivationsSaved));
+  EXPECT_GE(first.bytes, 24 * 600 * kMiB);
+  EXPECT_THAT(SaidOf(first), HasSubstr("it spans too much"));
+}
+
+// The last list is what memory ran out for.
+TEST(OwnedCausesTest, TheListThatFailedIsATemporaryOfTheOptimizer) {
+  OwnedRun run;
+  run.Weights("model");
+  run.Train(5, [](int) {});
+  run.run().At({{"/lib/torch/optim/adam.py", 600, "_multi_tensor_adam"}, kMain});
+  run.Keep(4 * kGiB, OwnerNamed("temporary", ""));
+  run.run().Fail(13 * kGiB);
+  const CauseFinding found = Diagnosis(run.Finish()).Of(CauseKind::kOptimizerTemporaries);
+  ASSERT_EQ(found.finding, Finding::kFound) << SaidOf(found);
+  EXPECT_EQ(found.bytes, 17 * kGiB);
+  EXPECT_EQ(found.to_come_bytes, 13 * kGiB);
+}
+
+// Parameters that go to the device one by one look like steps.
+TEST(OwnedCausesTest, PartsOfAModelGrowWithNoStep) {
+  const auto grown = [](const std::string& kind, const std::string& name) {
+    OwnedRun run;
+    for (int layer = 0; layer < 40; ++layer) {
+      run.run().At({{"train.py", 20, "main"}, kMain});
+      run.run().Free(run.run().Allocate(3 * kMiB));
+      run.run().Free(run.run().Allocate(5 * kMiB));
+      run.Keep(24 * kMiB, OwnerNamed(kind, name));
+    }
+    const Diagnosis diagnosis(run.Fail());
+    const analyses::CauseHistory& history = *diagnosis.context().history;
+    return std::pair(history.held->rows.front().growth.has_value(), history.steps.leaks.empty());
+  };
+  EXPECT_EQ(grown("parameter", "net.*.weight"), std::pair(false, true));
+  EXPECT_EQ(grown("parameter", "nets[].weight"), std::pair(true, false));
+  EXPECT_EQ(grown("element", "kept[]"), std::pair(true, false));
 }
 
 // Without names the lines and times decide, as before.
