@@ -34,6 +34,8 @@ class TensorBase(object):
     grad = property(lambda self: self._grad)
     grad_fn = property(lambda self: self._node)
     layout = property(lambda self: "strided")
+    requires_grad = property(lambda self: True)
+    dtype = property(lambda self: Torch.float32)
 
 
 class StorageBase(object):
@@ -84,6 +86,22 @@ class Optimizer(object):
 class Torch(object):
     __version__ = "2.9.9"
     strided = "strided"
+    float32 = "float32"
+    depth_of_autocast, is_cache_on = 0, True  # of the thread
+
+    @classmethod
+    def autocast_increment_nesting(cls):
+        cls.depth_of_autocast += 1
+        return cls.depth_of_autocast
+
+    @classmethod
+    def autocast_decrement_nesting(cls):
+        cls.depth_of_autocast -= 1
+        return cls.depth_of_autocast
+
+    @classmethod
+    def is_autocast_cache_enabled(cls):
+        return cls.is_cache_on
 
     class _C(object):
         DisableTorchFunction = _DisableTorchDispatch = contextlib.nullcontext
@@ -439,6 +457,34 @@ class Named(unittest.TestCase):
         device.tensor(frames=[here])
         taken = self.check(device, ("workspace", "workspace of cuBLAS"), ("not_found", "not found"))
         self.assertEqual(taken["holders"][1]["line"], 7)
+
+
+    def test_casts_of_weights_that_autocast_keeps(self):
+        def half(size):
+            return (size - 24) // 2 + 24
+
+        def taken_of(casts, depth=1, is_cache_on=True):
+            device = Device()
+            sizes = [4 * MIB, 4 * MIB, 8 * MIB, 16 * MIB]
+            model = Module({"w%d" % i: device.tensor(size) for i, size in enumerate(sizes)})
+            for size in casts:
+                device.tensor(size)
+            Torch.depth_of_autocast, Torch.is_cache_on = depth, is_cache_on
+            try:
+                found = owners(names_of(device))[len(sizes):]
+                self.assertEqual(Torch.depth_of_autocast, depth)
+            finally:
+                Torch.depth_of_autocast, Torch.is_cache_on = 0, True
+            del model
+            return [kind for kind, _ in found]
+
+        kept, lost = "autocast_cache", "not_found"
+        casts = [half(4 * MIB), half(16 * MIB), MIB]
+        self.assertEqual(taken_of(casts), [kept, kept, lost])
+        self.assertEqual(taken_of([half(4 * MIB)] * 3 + [half(8 * MIB)]), [kept, kept, lost, kept])  # each has one
+        self.assertEqual(taken_of([half(4 * MIB)]), [lost])  # too few to be more than chance
+        self.assertEqual(taken_of(casts, depth=0), [lost] * 3)
+        self.assertEqual(taken_of(casts, is_cache_on=False), [lost] * 3)
 
 
 class Hostile(object):

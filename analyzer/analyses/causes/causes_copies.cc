@@ -430,6 +430,30 @@ class OwnedCopies {
   bool has_gradients_ = false;
 };
 
+// Copies in half precision that autocast keeps to the end of its block. They are told by their sizes, so they are
+// likely at most.
+CauseFinding CastsOfAutocast(const CauseContext& context, const HeldByName& held) {
+  constexpr CauseKind kKind = CauseKind::kModelCopies;
+  std::vector<std::size_t> blocks;
+  std::uint64_t bytes = 0;
+  for (const HeldRow& row : held.rows) {
+    if (row.holder.kind != "autocast_cache") continue;
+    blocks.insert(blocks.end(), row.indices.begin(), row.indices.end());
+    bytes += row.bytes;
+  }
+  const std::string share = ShareText(bytes, AllocatedBytes(context));
+  if (!IsMaterial(context, bytes) || !ShortageAt(context).has_value()) {
+    return Absent(kKind, absl::StrCat("casts that autocast keeps hold ", FormatBytes(bytes), ", ", share));
+  }
+  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
+  out.change = &changes::kNoAutocastCache;
+  out.evidence.push_back(
+      absl::StrCat("autocast keeps casts of weights in half precision until its block ends: ", FormatBytes(bytes),
+                   " in ", FormatCount(blocks.size()), " blocks, ", share, " of what is allocated"));
+  TakeBlocks(context, std::move(blocks), out);
+  return out;
+}
+
 CauseFinding CopiesByOwner(const CauseContext& context, const HeldByName& held) {
   constexpr CauseKind kKind = CauseKind::kModelCopies;
   if (const LeakGrowth* leak = LeakOf(context, LeakShape::kOther);
@@ -449,6 +473,9 @@ CauseFinding CopiesByOwner(const CauseContext& context, const HeldByName& held) 
   const std::vector<Variable> found = copies.Take();
   std::uint64_t bytes = 0;
   for (const Variable& variable : found) bytes += variable.bytes;
+  if (CauseFinding casts = CastsOfAutocast(context, held); casts.finding == Finding::kFound && casts.bytes > bytes) {
+    return casts;
+  }
   if (found.empty()) return Absent(kKind, MostHeld(context));
   if (!IsMaterial(context, bytes) || !IsShareOf(bytes, least, AllocatedBytes(context))) {
     return Absent(kKind, absl::StrCat("copies of the weights hold ", FormatBytes(bytes), ", ",

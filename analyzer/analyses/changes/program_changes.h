@@ -199,6 +199,11 @@ inline constexpr ProgramChange kClearGradients{
 inline constexpr ProgramChange kCopiesOnHost{
     .sentence = "keep the copies of the weights in host memory, or fewer of them",
     .python = "copy = {name: value.detach().cpu() for name, value in model.state_dict().items()}"};
+inline constexpr ProgramChange kNoAutocastCache{
+    .sentence = "load the weights in half precision for an inference, or let autocast keep no casts of them",
+    .python =
+        "model.half()  # in place of autocast\n"
+        "with torch.autocast(\"cuda\", cache_enabled=False):  # or a block for each batch"};
 inline constexpr ProgramChange kTensorOnHost{
     .sentence = "keep the tensor in host memory, and move to the device what a step uses",
     .python =

@@ -17,7 +17,7 @@ struct KindRole {
   OwnerRole role;
 };
 
-constexpr std::array<KindRole, 20> kRoles = {{
+constexpr std::array<KindRole, 21> kRoles = {{
     {"parameter", OwnerRole::kWeights},  {"buffer", OwnerRole::kWeights},
     {"gradient", OwnerRole::kGradient},  {"optimizer_state", OwnerRole::kOptimizer},
     {"graph", OwnerRole::kGraph},        {"local", OwnerRole::kVariable},
@@ -27,7 +27,8 @@ constexpr std::array<KindRole, 20> kRoles = {{
     {"traceback", OwnerRole::kError},    {"cycle", OwnerRole::kCycle},
     {"unseen", OwnerRole::kUnseen},      {"temporary", OwnerRole::kAtWork},
     {"workspace", OwnerRole::kLibrary},  {"graph_pool", OwnerRole::kLibrary},
-    {"bucket", OwnerRole::kLibrary},     {"not_found", OwnerRole::kNobody},
+    {"bucket", OwnerRole::kLibrary},     {"autocast_cache", OwnerRole::kLibrary},
+    {"not_found", OwnerRole::kNobody},
 }};
 
 // "models[].net.*.weight" -> "models[]"; what an optimizer keeps of a parameter ("state[weight]") is no element.

@@ -13,6 +13,7 @@ from .walk import GRAPH
 KEY = "ashlar_names"
 VERSION = 1
 POOL, WORKSPACE, TEMPORARY, BUCKET, NOT_FOUND = "graph_pool", "workspace", "temporary", "bucket", "not_found"
+AUTOCAST_CACHE = "autocast_cache"
 MOST_ESCAPED = 400
 MANY_FUNCTIONS = 3  # alike: what holds them has grown, and not what one of them closes over
 MOST_VARIABLES = 6
@@ -175,10 +176,13 @@ def make(walk, blocks, when):
     record = Record(walk, blocks)
     listed = []
     positions = {}
+    casts = walk.castable.cast(blocks, walk.claims)
     for index in range(len(blocks)):
         claims = sorted(walk.claims.get(index, ()))
         if claims:
             owner = record.owner(claims[0][1], index)
+        elif index in casts:
+            owner = record.holder(AUTOCAST_CACHE, "casts of weights that autocast keeps")
         else:
             owner = record.holder(*blocks.unnamed(index))
         others = []

@@ -70,6 +70,11 @@ class Tensors(object):
             return self._get("grad", tensor)
         return None
 
+    def is_trained(self, tensor, dtype):
+        """Whether it is a leaf of that type and wants a gradient."""
+        is_leaf = self._get("is_leaf", tensor) and self._get("requires_grad", tensor)
+        return bool(is_leaf) and self._get("dtype", tensor) is dtype
+
     def node(self, tensor):
         return self._get("grad_fn", tensor)
 
@@ -147,7 +152,7 @@ def _data_pointer(tensor):  # PyTorch before 2.1
 
 _LEAF = "variable"  # of the node that adds to a leaf's gradient
 _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
-_READ = ("is_leaf", "retains_grad", "grad", "grad_fn", "layout") + _HOOKS
+_READ = ("is_leaf", "requires_grad", "dtype", "retains_grad", "grad", "grad_fn", "layout") + _HOOKS
 _PARTS = {
     "sparse_coo": ("_indices", "_values"),
     "sparse_csr": ("crow_indices", "col_indices", "values"),

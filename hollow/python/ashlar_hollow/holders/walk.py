@@ -19,6 +19,7 @@ import time
 import types
 
 from . import reading
+from .casts import Castable
 from .tensors import Tensors
 from .traits import IN_CALL, Traits
 
@@ -69,6 +70,7 @@ class Walk(object):
         self.claims = {}
         self.nodes_of_graph = {}  # node of a variable -> how many nodes its graph has
         self.modes_of_graph = {}  # and in which modes the modules are whose parameters it leads to
+        self.castable = Castable(torch)
         self.traits = Traits(self.shape, self.tensors.is_tensor)
         self.ways = {}  # id of a type -> (the type, how its instances are walked)
         self.shapes = {}
@@ -294,6 +296,8 @@ class Walk(object):
         tensors = self.tensors
         node = self.seen.get(id(value), node)
         mark = self.marks[node] if self.marks[node] in BY_ROLE else None
+        if mark == PARAMETER:
+            self.castable.add(tensors, value, self.blocks.at(self.addresses.get(id(value)) or 0))
         for part in tensors.inner(value):
             self.push(part, node, "", mark)
         gradient = tensors.gradient(value)

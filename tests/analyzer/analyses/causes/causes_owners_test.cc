@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/leak_shapes.h"
+#include "analyzer/analyses/changes/program_changes.h"
 #include "tests/analyzer/analyses/causes/training_parts.h"
 #include "tests/analyzer/analyses/seeded_run.h"
 
@@ -413,6 +414,21 @@ TEST(OwnedCausesTest, TheListThatFailedIsATemporaryOfTheOptimizer) {
   ASSERT_EQ(found.finding, Finding::kFound) << SaidOf(found);
   EXPECT_EQ(found.bytes, 17 * kGiB);
   EXPECT_EQ(found.to_come_bytes, 13 * kGiB);
+}
+
+// They are told by their sizes, so no more than likely, and no variable is named.
+TEST(OwnedCausesTest, CastsThatAutocastKeepsAreCopiesOfTheModel) {
+  OwnedRun run;
+  run.Weights("model");
+  run.run().At({kOwnersForward, kMain});
+  for (int layer = 0; layer < 6; ++layer) run.Keep(512 * kMiB, OwnerNamed("autocast_cache", "casts"));
+  const Diagnosis diagnosis(run.Fail());
+  const CauseFinding found = diagnosis.Of(CauseKind::kModelCopies);
+  ASSERT_EQ(found.finding, Finding::kFound) << SaidOf(found);
+  EXPECT_EQ(found.confidence, Confidence::kLikely);
+  EXPECT_EQ(found.bytes, 3 * kGiB);
+  EXPECT_TRUE(found.holders.empty());
+  EXPECT_EQ(found.change, &analyses::changes::kNoAutocastCache);
 }
 
 // Parameters that go to the device one by one look like steps.
