@@ -40,17 +40,6 @@ std::map<gpus::Capability, const gpus::Gpu*> ClassesOf(const CardChoice& choice,
   return out;
 }
 
-std::string WhyNone(const CardChoice& choice, const FirstRun& first, const RunReport& report) {
-  if (choice.which == CardChoice::Which::kNone) return "--once was given";
-  if (EndedEarly(report).has_value()) return "the program ended before its end";
-  if (!choice.is_asked && first.seconds > kUnaskedSeconds) {
-    return absl::StrFormat("it took %.0f s, and a program of over %.0f s is run again only where --cards is given",
-                           first.seconds, kUnaskedSeconds);
-  }
-  if (!Walls::AreKnown()) return "this Linux has no Landlock, which keeps it from writing over what it wrote";
-  return "";
-}
-
 std::uint64_t Launches(const RunResults& results) {
   std::uint64_t out = 0;
   for (const ProcessRun& run : results.runs) out += run.books.has_value() ? run.books->launches : 0;
@@ -145,6 +134,16 @@ absl::StatusOr<CardChoice> ReadCardChoice(const CardFlags& flags) {
   return out;
 }
 
+std::string WhyNotRunAgain(const CardChoice& choice, const FirstRun& first) {
+  if (choice.which == CardChoice::Which::kNone) return "--once was given";
+  if (!choice.is_asked && first.seconds > kUnaskedSeconds) {
+    return absl::StrFormat("it took %.0f s, and a program of over %.0f s is run again only where it is asked for",
+                           first.seconds, kUnaskedSeconds);
+  }
+  if (!Walls::AreKnown()) return "this Linux has no Landlock, which keeps it from writing over what it wrote";
+  return "";
+}
+
 void AddCards(const CardChoice& choice, const FirstRun& first, SignalRelay& relay, const answers::Progress& progress,
               RunReport& report) {
   absl::StatusOr<CardTable> cards =
@@ -154,7 +153,8 @@ void AddCards(const CardChoice& choice, const FirstRun& first, SignalRelay& rela
     return;
   }
   report.cards = *std::move(cards);
-  report.card_runs.why_none = WhyNone(choice, first, report);
+  report.card_runs.why_none =
+      EndedEarly(report).has_value() ? "the program ended before its end" : WhyNotRunAgain(choice, first);
   if (report.card_runs.why_none.empty()) RunAsOthers(choice, first, relay, progress, report);
 }
 

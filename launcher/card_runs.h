@@ -44,6 +44,9 @@ struct FirstRun {
   std::uint64_t host_bytes = 0;  // resident memory, of the largest process
 };
 
+// Why the program is not run again at all; empty: it may be.
+std::string WhyNotRunAgain(const CardChoice& choice, const FirstRun& first);
+
 void AddCards(const CardChoice& choice, const FirstRun& first, SignalRelay& relay, const answers::Progress& progress,
               RunReport& report);
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "commands/explain/page/page_file.h"
+#include "commands/explain/suggestions.h"
 #include "console/command.h"
 #include "console/given_command.h"
 #include "console/installed_files.h"
@@ -28,6 +29,7 @@
 #include "launcher/program.h"
 #include "launcher/results.h"
 #include "launcher/run_program.h"
+#include "launcher/setting_run.h"
 
 namespace ashlar::cli {
 namespace {
@@ -70,6 +72,34 @@ struct CardsOfReport {
   SignalRelay& relay;
 };
 
+void Explain(const ProcessMemory& memory, const answers::Progress& progress, RunReport& report) {
+  absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*report.explained, memory, progress);
+  if (explanation.ok()) {
+    report.explanation = *std::move(explanation);
+  } else {
+    report.notes.push_back(
+        absl::StrCat("the history of ", report.explained->Name(), ": ", explanation.status().message()));
+  }
+}
+
+// Of a program that a failed request ended: under the setting that gets past it the program itself says what follows.
+void TrySetting(const CardsOfReport& run, ProcessMemory memory, const answers::Progress& progress, RunReport& report) {
+  if (!report.explanation.has_value() || report.explained->failures.empty() || !EndedEarly(report).has_value()) return;
+  const std::optional<std::string> conf = answers::SettingToTry(*report.explanation);
+  if (!conf.has_value()) return;
+  const std::string why_not = WhyNotRunAgain(run.choice, run.first);
+  const absl::StatusOr<answers::TriedSetting> tried =
+      why_not.empty() ? RunUnderSetting(*conf, run.first, memory, run.relay, progress, report)
+                      : absl::UnavailableError(why_not);
+  if (!tried.ok()) {
+    report.notes.push_back(absl::StrCat("not run again under ", *conf, ": ", tried.status().message(),
+                                        "; dry-run --conf ", *conf, " does it"));
+    return;
+  }
+  memory.tried = *tried;
+  Explain(memory, progress, report);
+}
+
 void AddExplanation(const DryRunFlags& flags, const CardsOfReport& run, const answers::Progress& progress,
                     RunReport& report) {
   report.explained = ToExplain(report.results);
@@ -88,13 +118,8 @@ void AddExplanation(const DryRunFlags& flags, const CardsOfReport& run, const an
         report.results.runs.begin(), report.results.runs.end(),
         [&report](const ProcessRun& other) { return &other != report.explained && other.UsedADevice(); }));
   }
-  absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*report.explained, memory, progress);
-  if (explanation.ok()) {
-    report.explanation = *std::move(explanation);
-  } else {
-    report.notes.push_back(
-        absl::StrCat("the history of ", report.explained->Name(), ": ", explanation.status().message()));
-  }
+  Explain(memory, progress, report);
+  TrySetting(run, std::move(memory), progress, report);
   if (const std::string lacks = CardLacksKernels(report); !lacks.empty()) report.notes.push_back(lacks);
   if (report.machine.has_limit || report.explained->history.empty() || !report.explained->failures.empty()) return;
   AddCards(run.choice, run.first, run.relay, progress, report);

@@ -51,6 +51,7 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   options.replay.progress = progress;
   options.replay.segment_addresses = memory.addresses;
   options.calls_fused_attention = CallsFusedAttention;
+  options.tried = memory.tried;
   if (memory.is_drawn) options.picture = answers::PictureLimits{};
   options.replay.context_bytes = memory.context_bytes;
   options.shared_device = analyses::SharedDevice{memory.other_processes, memory.context_bytes};

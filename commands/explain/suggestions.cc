@@ -165,6 +165,8 @@ Suggestion OfRemedy(const Explanation& e, const whatif::ProgramRemedy& remedy) {
 
 absl::string_view ProofName(Proof proof) {
   switch (proof) {
+    case Proof::kRun:
+      return "run";
     case Proof::kReplayed:
       return "replayed";
     case Proof::kEstimated:
@@ -182,7 +184,15 @@ std::string Changed(std::uint64_t before, std::uint64_t after, const char* what)
 std::vector<Suggestion> SuggestionsOf(const Explanation& e) {
   std::vector<Suggestion> out;
   const WhatIfs& tried = e.what_ifs;
-  if (tried.advice.paste.has_value()) out.push_back({Proof::kReplayed, "", {*tried.advice.paste}, GainOf(tried)});
+  if (tried.tried.has_value() && tried.tried->ends) {
+    out.push_back(
+        {Proof::kRun,
+         "",
+         {whatif::PasteLine(tried.tried->conf)},
+         absl::StrCat("the program, run again with it, ends: peak ", FormatBytes(tried.tried->peak_reserved_bytes))});
+  } else if (tried.advice.paste.has_value()) {
+    out.push_back({Proof::kReplayed, "", {*tried.advice.paste}, GainOf(tried)});
+  }
   if (tried.own.has_value() && tried.own->run.has_value()) {
     out.push_back({Proof::kReplayed, "", {*tried.own->run}, tried.own->sentence});
   }
@@ -192,6 +202,19 @@ std::vector<Suggestion> SuggestionsOf(const Explanation& e) {
   if (out.empty() && e.failure.message.has_value()) out = OfMessage(e);
   std::stable_sort(out.begin(), out.end(), [](const Suggestion& a, const Suggestion& b) { return a.proof < b.proof; });
   return out;
+}
+
+std::optional<std::string> SettingToTry(const Explanation& e) {
+  const OomVerdict kind = e.verdict.kind;
+  if (kind == OomVerdict::kOutside || kind == OomVerdict::kLimit || kind == OomVerdict::kHealthy) return std::nullopt;
+  const whatif::WhatIfRow* best = nullptr;
+  for (const whatif::WhatIfRow& row : e.what_ifs.rows) {
+    const bool is_past = !row.is_baseline && row.is_cut_off && row.ServesAllRecorded() && !row.conf.empty();
+    const bool fails_again = row.projected.has_value() && row.projected->ooms > 0 && !row.projected->is_extrapolated;
+    if (!is_past || fails_again) continue;
+    if (best == nullptr || row.peak_reserved_bytes < best->peak_reserved_bytes) best = &row;
+  }
+  return best == nullptr ? std::nullopt : std::optional(best->conf);
 }
 
 }  // namespace ashlar::answers

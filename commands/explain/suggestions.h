@@ -6,6 +6,7 @@
 #define ASHLAR_COMMANDS_EXPLAIN_SUGGESTIONS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,12 @@
 namespace ashlar::answers {
 
 enum class Proof : std::uint8_t {
+  kRun,        // the program was run again with it, and ended
   kReplayed,   // the recorded requests were replayed with it
   kEstimated,  // by the bytes of the cause that it takes away
   kUnproven,   // a message alone does not tell
 };
-absl::string_view ProofName(Proof proof);  // "replayed", "estimated", "not proven"
+absl::string_view ProofName(Proof proof);  // "run", "replayed", "estimated", "not proven"
 
 struct Suggestion {
   Proof proof = Proof::kUnproven;
@@ -32,6 +34,11 @@ struct Suggestion {
 std::string Changed(std::uint64_t before, std::uint64_t after, const char* what);
 
 std::vector<Suggestion> SuggestionsOf(const Explanation& explanation);
+
+// The setting under which the program itself may be run again to see what a replay cannot know: that which gets past
+// the failed request with the lowest peak. nullopt: none does, its replay fails again, or holes are not what it is
+// about.
+std::optional<std::string> SettingToTry(const Explanation& explanation);
 
 }  // namespace ashlar::answers
 

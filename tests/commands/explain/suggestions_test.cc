@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "allocator/base/units.h"
@@ -64,6 +65,50 @@ TEST(SuggestionsTest, AnothersMemoryIsLookedForWhereItLies) {
       "3.50 GiB is allocated by PyTorch, and 120.00 MiB is reserved by PyTorch but unallocated.");
   ASSERT_THAT(actions, SizeIs(1));
   EXPECT_THAT(actions[0].lines, ElementsAre("nvidia-smi"));
+}
+
+// A failure with two rows that get past it: the second with the lower peak.
+Explanation PastTwoWays() {
+  Explanation out;
+  out.verdict.kind = analyses::OomVerdict::kFragmentation;
+  for (const auto& [conf, peak, ooms] : {std::tuple<std::string, std::uint64_t, std::uint64_t>{"", 90, 1},
+                                         {"max_split_size_mb:64", 80, 0},
+                                         {"expandable_segments:True", 70, 0}}) {
+    whatif::WhatIfRow row;
+    row.conf = conf;
+    row.is_baseline = conf.empty();
+    row.is_cut_off = true;
+    row.peak_reserved_bytes = peak;
+    row.ooms = ooms;
+    out.what_ifs.rows.push_back(row);
+  }
+  return out;
+}
+
+TEST(SuggestionsTest, TheSettingToRunAgainUnderIsTheLowestThatGetsPast) {
+  Explanation e = PastTwoWays();
+  EXPECT_EQ(SettingToTry(e), "expandable_segments:True");
+  whatif::ProjectedPart& next = e.what_ifs.rows[2].projected.emplace();
+  EXPECT_EQ(SettingToTry(e), "expandable_segments:True");
+  next.ooms = 1;  // its replay fails again: that is known
+  EXPECT_EQ(SettingToTry(e), "max_split_size_mb:64");
+  e.what_ifs.rows[1].ooms = 1;
+  EXPECT_EQ(SettingToTry(e), std::nullopt);
+  e = PastTwoWays();
+  e.verdict.kind = analyses::OomVerdict::kOutside;
+  EXPECT_EQ(SettingToTry(e), std::nullopt);
+}
+
+TEST(SuggestionsTest, WhatTheProgramItselfShowedComesFirst) {
+  Explanation e = PastTwoWays();
+  e.what_ifs.advice.paste = "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64";
+  e.what_ifs.tried = TriedSetting{"expandable_segments:True", true, 70 * kMiB};
+  const std::vector<Suggestion> actions = SuggestionsOf(e);
+  ASSERT_THAT(actions, SizeIs(1));
+  EXPECT_EQ(actions[0].proof, Proof::kRun);
+  EXPECT_EQ(ProofName(actions[0].proof), "run");
+  EXPECT_THAT(actions[0].lines, ElementsAre("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"));
+  EXPECT_THAT(actions[0].gain, HasSubstr("ends: peak 70.00 MiB"));
 }
 
 // Each device has its own list of processes, and what runs without a GPU is a CUDA device.

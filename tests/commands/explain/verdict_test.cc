@@ -56,6 +56,7 @@ struct Failed {
     accounting.live_bytes = 1000;
     growing = GrowingBytes{.bytes = 900, .bytes_per_step = 10};
   }
+  void Try(bool ends) { what_ifs.tried = TriedSetting{"expandable_segments:True", ends, 90}; }
   void ShortLater() {
     whatif::ProjectedPart& next = row().projected.emplace();
     next.ooms = 1;
@@ -93,6 +94,8 @@ struct RuleCase {
 const std::vector<RuleCase>& RuleCases() {
   static const auto* const kCases = new std::vector<RuleCase>{
       {"no_failure", OomVerdict::kHealthy, [](Failed&) {}, OomVerdict::kHealthy, "first", nullptr},
+      {"tried_and_ends", OomVerdict::kCapacity, [](Failed& of) { of.Try(true); }, OomVerdict::kFragmentation,
+       "fragmentation: run again under expandable_segments:True, the program ends", nullptr},
       {"leak", OomVerdict::kFragmentation, [](Failed& of) { of.Leak(); }, OomVerdict::kLeak, "leak: 900 B",
        "no setting cures a leak: expandable_segments:True gets past"},
       {"limit_to_raise", OomVerdict::kLimit, [](Failed&) {}, OomVerdict::kLimit, "first", "raise the limit"},
@@ -102,6 +105,9 @@ const std::vector<RuleCase>& RuleCases() {
        "no setting makes room for the optimizer's state"},
       {"short_later", OomVerdict::kFragmentation, [](Failed& of) { of.ShortLater(); }, OomVerdict::kCapacity,
        "capacity: what comes next needs 200 B of 100 B", nullptr},
+      {"tried_and_fails", OomVerdict::kFragmentation, [](Failed& of) { of.Try(false); }, OomVerdict::kCapacity,
+       "capacity: run again under expandable_segments:True, the program runs out of memory as well",
+       "run again under expandable_segments:True, the program runs"},
       {"not_reproduced", OomVerdict::kFragmentation, [](Failed& of) { of.what_ifs.rows[0].ooms = 0; },
        OomVerdict::kFragmentation, "first", "replayed from an empty allocator the recorded settings do not fail"},
       {"setting_carries_through", OomVerdict::kCapacity, [](Failed& of) { of.Advise(); }, OomVerdict::kFragmentation,
@@ -170,13 +176,19 @@ TEST(VerdictTest, AnEarlierRuleGoesFirst) {
   const auto advise = [](Failed& of) { of.Advise(); };
   const auto own = [](Failed& of) { of.OfferOwn(); };
   EXPECT_EQ(rule_of(OomVerdict::kUnknown, {leak, to_come, is_short, fits, advise, own}), "no_failure");
-  EXPECT_EQ(rule_of(OomVerdict::kLimit, {leak}), "leak");
+  const auto ends = [](Failed& of) { of.Try(true); };
+  const auto fails = [](Failed& of) { of.Try(false); };
+  EXPECT_EQ(rule_of(OomVerdict::kLimit, {ends, leak}), "tried_and_ends");
+  EXPECT_EQ(rule_of(OomVerdict::kLimit, {leak, fails}), "leak");
   EXPECT_EQ(rule_of(OomVerdict::kLimit, {to_come}), "limit_to_raise");
   EXPECT_EQ(rule_of(OomVerdict::kLimit, {to_come, advise}), "not_of_this_allocator");
   EXPECT_EQ(rule_of(OomVerdict::kLimit, {own}), "not_of_this_allocator");
   EXPECT_EQ(rule_of(OomVerdict::kOutside, {to_come, is_short, advise, own}), "not_of_this_allocator");
   EXPECT_EQ(rule_of(OomVerdict::kCapacity, {to_come, is_short, fits, advise, own}), "optimizer_state_to_come");
   EXPECT_EQ(rule_of(OomVerdict::kCapacity, {is_short, fits, advise, own}), "short_later");
+  EXPECT_EQ(rule_of(OomVerdict::kCapacity, {is_short, fails, fits, advise}), "short_later");
+  EXPECT_EQ(rule_of(OomVerdict::kCapacity, {fails, fits, advise}), "tried_and_fails");
+  EXPECT_EQ(rule_of(OomVerdict::kCapacity, {fails, own}), "own_allocator_carries_through");
   EXPECT_EQ(rule_of(OomVerdict::kCapacity, {fits, advise, own}), "not_reproduced");
   EXPECT_EQ(rule_of(OomVerdict::kCapacity, {advise, own}), "setting_carries_through");
   EXPECT_EQ(rule_of(OomVerdict::kCapacity, {own}), "own_allocator_carries_through");
@@ -195,6 +207,15 @@ TEST(VerdictTest, AClaimOfTheRequestAloneGoesWhereARowGetsPast) {
   Failed e(OomVerdict::kCapacity, std::string("capacity: short by 1") + core::kNoSettingHelps, 1);
   e.what_ifs.own.emplace().row = CutOffRow(0);  // our own allocator's
   EXPECT_THAT(AllEvidence(e.Judge()), Not(HasSubstr("can help")));
+}
+
+TEST(VerdictTest, ALeakThatWasRunAgainSaysWhatCameOfIt) {
+  Failed failed(OomVerdict::kFragmentation, "first", 0);
+  failed.Leak();
+  failed.Try(false);
+  EXPECT_EQ(
+      failed.Judge().withheld,
+      "no setting cures a leak: run again under expandable_segments:True, the program runs out of memory as well");
 }
 
 TEST(VerdictTest, StepsLeftOfALeakAreThoseOfTheRow) {
