@@ -391,11 +391,9 @@ template <>
 const Fields<replay::Fidelity>& FieldsOf<replay::Fidelity>() {
   static const auto* fields = new Fields<replay::Fidelity>(
       Fields<replay::Fidelity>("fidelity")
-          .Add(
-              "matched", [](const auto& of) { return of.matched; },
-              "Number of recorded allocations that the replay put at the recorded address.")
-          .Add(
-              "total", [](const auto& of) { return of.total; }, "Number of recorded allocations.")
+          .Add("matched", &replay::Fidelity::matched,
+               "Number of recorded allocations that the replay put at the recorded address.")
+          .Add("total", &replay::Fidelity::total, "Number of recorded allocations.")
           .Add(
               "is_exact", [](const auto& of) { return of.IsExact(); },
               "All addresses, all segments and the final state are as recorded."));
@@ -500,16 +498,12 @@ template <>
 const Fields<answers::SweepNote>& FieldsOf<answers::SweepNote>() {
   static const auto* fields = new Fields<answers::SweepNote>(
       Fields<answers::SweepNote>("note")
-          .Add(
-              "name", [](const auto& note) { return note.name; }, "Stable key of the note.")
-          .Add(
-              "message", [](const auto& note) { return note.message; }, "The note in words.")
-          .Add(
-              "traces", [](const auto& note) { return note.traces; },
-              "The traces that it holds for: positions in traces, from 0, ascending.")
+          .Add("name", &answers::SweepNote::name, "Stable key of the note.")
+          .Add("message", &answers::SweepNote::message, "The note in words.")
+          .Add("traces", &answers::SweepNote::traces,
+               "The traces that it holds for: positions in traces, from 0, ascending.")
           .AtLeast(1)
-          .Add(
-              "counts", [](const auto& note) { return note.counts; }, "How often it occurred in each of them.")
+          .Add("counts", &answers::SweepNote::counts, "How often it occurred in each of them.")
           .AtLeast(1));
   return *fields;
 }

@@ -36,8 +36,7 @@ template <>
 const Fields<FieldsPart>& FieldsOf<FieldsPart>() {
   static const auto* fields =
       new Fields<FieldsPart>(Fields<FieldsPart>("part")
-                                 .Add(
-                                     "name", [](const auto& part) { return part.name; }, "Of the \"part\".")
+                                 .Add("name", &FieldsPart::name, "Of the \"part\".")
                                  .AddWord(
                                      "kind", [](const auto& part) { return part.is_whole ? "whole" : "cut"; },
                                      {"whole", "cut"}, "Whether it is cut."));
@@ -46,17 +45,13 @@ const Fields<FieldsPart>& FieldsOf<FieldsPart>() {
 
 template <>
 const Fields<FieldsAnswer>& FieldsOf<FieldsAnswer>() {
-  static const auto* fields =
-      new Fields<FieldsAnswer>(Fields<FieldsAnswer>("answer")
-                                   .Add(
-                                       "bytes", [](const auto& of) { return of.bytes; }, "All.")
-                                   .Add(
-                                       "share", [](const auto& of) { return of.share; }, "Of them.")
-                                   .AtLeast(-1)
-                                   .Add("part", [](const auto& of) { return of.part; })
-                                   .Add(
-                                       "parts", [](const auto& of) { return of.parts; }, "Largest first.")
-                                   .AtLeast(1));
+  static const auto* fields = new Fields<FieldsAnswer>(Fields<FieldsAnswer>("answer")
+                                                           .Add("bytes", &FieldsAnswer::bytes, "All.")
+                                                           .Add("share", &FieldsAnswer::share, "Of them.")
+                                                           .AtLeast(-1)
+                                                           .Add("part", &FieldsAnswer::part)
+                                                           .Add("parts", &FieldsAnswer::parts, "Largest first.")
+                                                           .AtLeast(1));
   return *fields;
 }
 
@@ -76,10 +71,16 @@ TEST(FieldsTest, SomeOfTheFieldsAreAnObjectOfAnotherName) {
             R"({"bytes":7,"share":0.5})");
   EXPECT_EQ(FieldsOf<FieldsAnswer>().AllBut("short", {"part", "parts"}).ToJson(answer).ToCompactText(),
             R"({"bytes":7,"share":0.5})");
-  Fields<FieldsPart> other("other");
-  other.AddFrom(FieldsOf<FieldsAnswer>().Only("", {"bytes"}),
-                [](const FieldsPart& part) { return FieldsAnswer{.bytes = part.name.size()}; });
-  EXPECT_EQ(other.ToJson({"four", false}).ToCompactText(), R"({"bytes":4})");
+  struct Shown {
+    const FieldsAnswer& answer;
+  };
+  Fields<Shown> shown("shown");
+  shown.AddFrom(FieldsOf<FieldsAnswer>().Only("", {"bytes"}),
+                [](const auto& of) -> const FieldsAnswer& { return of.answer; });
+  EXPECT_EQ(shown.ToJson({answer}).ToCompactText(), R"({"bytes":7})");
+  Fields<std::vector<Shown>> first("first");
+  first.AddFrom(shown, [](const auto& all) -> const Shown& { return all.front(); });
+  EXPECT_EQ(first.ToJson({{answer}}).ToCompactText(), R"({"bytes":7})");
 }
 
 TEST(FieldsTest, TypesOfValuesTellTheSchema) {
