@@ -153,6 +153,7 @@ Json FieldList::Field::SchemaIn(Definitions& definitions) const {
     if (may_be_null) out["enum"].Append(nullptr);
   }
   if (least.has_value()) out[out.Has("items") ? "minItems" : "minimum"] = *least;
+  if (most.has_value()) out["maximum"] = *most;
   if (!description.empty()) out["description"] = description;
   return out;
 }
@@ -166,15 +167,18 @@ const Fields<trace::Note>& FieldsOf<trace::Note>() {
   return *fields;
 }
 
-std::string SchemaText(absl::string_view title, absl::string_view description, absl::string_view root,
+std::string SchemaText(absl::string_view title, absl::string_view description, const Json& root,
                        const Definitions& definitions) {
   const auto append = [](std::string* out, const auto& member) {
     absl::StrAppend(out, "    ", Json(member.first).ToCompactText(), ": ", ObjectText(member.second));
   };
-  return absl::StrCat(
+  std::string out = absl::StrCat(
       "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": ", Json(title).ToCompactText(),
-      ",\n  \"description\": ", Json(description).ToCompactText(), ",\n  \"$ref\": \"#/$defs/", root,
-      "\",\n  \"$defs\": {\n", absl::StrJoin(definitions.all(), ",\n", append), "\n  }\n}\n");
+      ",\n  \"description\": ", Json(description).ToCompactText());
+  for (const auto& [key, value] : std::get<Json::Members>(root.value())) {
+    absl::StrAppend(&out, ",\n  ", Json(key).ToCompactText(), ": ", OnOneLine(value));
+  }
+  return absl::StrCat(out, ",\n  \"$defs\": {\n", absl::StrJoin(definitions.all(), ",\n", append), "\n  }\n}\n");
 }
 
 }  // namespace ashlar::report

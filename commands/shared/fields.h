@@ -107,6 +107,22 @@ struct ValueOf<std::vector<Value>> {
   static Json Schema(Definitions& definitions) { return ArrayOf(ValueOf<Value>::Schema(definitions)); }
 };
 
+// The unsigned type of a signed number, and of an optional or a vector of them.
+template <typename Value>
+struct Unsigned {
+  using Type = std::make_unsigned_t<Value>;
+};
+template <typename Value>
+struct Unsigned<std::optional<Value>> {
+  using Type = std::optional<typename Unsigned<Value>::Type>;
+};
+template <typename Value>
+struct Unsigned<std::vector<Value>> {
+  using Type = std::vector<typename Unsigned<Value>::Type>;
+};
+template <typename Value>
+using UnsignedOf = typename Unsigned<Value>::Type;
+
 // As many items as there are.
 template <typename Value, std::size_t size>
 struct ValueOf<std::array<Value, size>> {
@@ -157,6 +173,7 @@ class FieldList {
                absl::string_view description);
   void AddFrom(const FieldList& fields, Part part);
   void AtLeast(std::int64_t least) { fields_.back().least = least; }
+  void AtMost(std::int64_t most) { fields_.back().most = most; }
   FieldList Chosen(absl::string_view name, Keys keys, bool are_chosen) const;
 
   Json ToJson(const void* of) const;
@@ -171,6 +188,7 @@ class FieldList {
     std::string description;
     std::vector<std::string> words = {};  // where it is one of these
     std::optional<std::int64_t> least = {};
+    std::optional<std::int64_t> most = {};
     std::vector<Part> path = {};  // from the object to what `value` is of
 
     Json SchemaIn(Definitions& definitions) const;
@@ -196,6 +214,13 @@ class Fields {
     list_.Add(key, {&Call<Stored<Get>, Said>, Bits(value)}, &ValueOf<Said>::Schema, description);
     return *this;
   }
+  // Of signed numbers that are 0 or more.
+  template <typename Get>
+  Fields& AddCount(absl::string_view key, Get value, absl::string_view description = "") {
+    using Said = std::decay_t<std::invoke_result_t<Get, const T&>>;
+    list_.Add(key, {&Call<Stored<Get>, Said>, Bits(value)}, &ValueOf<UnsignedOf<Said>>::Schema, description);
+    return *this;
+  }
   // A text that is null where it is empty.
   template <typename Get>
   Fields& AddNonEmpty(absl::string_view key, Get text, absl::string_view description) {
@@ -215,6 +240,11 @@ class Fields {
   // The field before has at least so many items, or is no lower number.
   Fields& AtLeast(std::int64_t least) {
     list_.AtLeast(least);
+    return *this;
+  }
+  // ... or is no higher one.
+  Fields& AtMost(std::int64_t most) {
+    list_.AtMost(most);
     return *this;
   }
   // The fields of a part, or of the object that this one shows: `part` returns a reference to it.
@@ -273,15 +303,15 @@ std::vector<absl::string_view> WordsUpTo(Enum last, Name name) {
 template <>
 const Fields<trace::Note>& FieldsOf<trace::Note>();
 
-// The whole schema of an answer, as docs/schemas/NAME.schema.json has it: a property a line.
-std::string SchemaText(absl::string_view title, absl::string_view description, absl::string_view root,
+// The whole schema of an answer, as docs/schemas/NAME.schema.json has it: a property a line. `root`: what it is.
+std::string SchemaText(absl::string_view title, absl::string_view description, const Json& root,
                        const Definitions& definitions);
 
 template <typename T>
 std::string SchemaTextOf(absl::string_view title, absl::string_view description) {
   Definitions definitions;
-  ValueOf<T>::Schema(definitions);
-  return SchemaText(title, description, FieldsOf<T>().name(), definitions);
+  const Json root = ValueOf<T>::Schema(definitions);
+  return SchemaText(title, description, root, definitions);
 }
 
 }  // namespace ashlar::report

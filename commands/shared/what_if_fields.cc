@@ -54,6 +54,24 @@ const Fields<whatif::ProjectedPart>& FieldsOf<whatif::ProjectedPart>() {
 }
 
 template <>
+const Fields<replay::Fidelity>& FieldsOf<replay::Fidelity>() {
+  using replay::Fidelity;
+  static const auto* fields = new Fields<Fidelity>(
+      Fields<Fidelity>("fidelity")
+          .Add("matched", &Fidelity::matched,
+               "Allocations that landed at the recorded address, and recorded failures that failed again.")
+          .Add("total", &Fidelity::total, "Recorded allocations, failed ones included.")
+          .Add("segments_matched", &Fidelity::segments_matched, "Segments obtained and returned as recorded.")
+          .Add("segments_total", &Fidelity::segments_total, "Segments obtained and returned in the record.")
+          .Add("final_state_matches", &Fidelity::final_state_matches,
+               "Whether the final segments and blocks are equal.")
+          .Add("segment_addresses_used", &Fidelity::segment_addresses_used,
+               "Addresses of new segments taken from the record.")
+          .Add("tails_inferred", &Fidelity::tails_inferred, "Unsplit rests of older blocks told by later addresses."));
+  return *fields;
+}
+
+template <>
 const Fields<whatif::Risk>& FieldsOf<whatif::Risk>() {
   static const auto* fields = new Fields<whatif::Risk>(
       Fields<whatif::Risk>("risk")

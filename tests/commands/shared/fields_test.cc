@@ -1,19 +1,11 @@
-// An answer's fields: its JSON, its schema, and that docs/schemas has the schema that they make.
+// An answer's fields: its JSON and its schema.
 #include "commands/shared/fields.h"
 
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "commands/bound/bound.h"
-#include "commands/fleet/fleet.h"
-#include "commands/plan/plan.h"
-#include "commands/sweep/sweep.h"
-#include "commands/watch/watch.h"
 #include "gtest/gtest.h"
 
 namespace ashlar::report {
@@ -113,25 +105,6 @@ TEST(FieldsTest, TypesOfValuesTellTheSchema) {
   }
 }
 )");
-}
-
-// Write the schema anew from the file that a failure names.
-void ExpectSchema(const std::string& name, const std::string& wanted) {
-  std::ifstream file(absl::StrCat(ASHLAR_SOURCE_DIR, "/docs/schemas/", name));
-  const std::string schema((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (schema == wanted) return;
-  const std::string path = testing::TempDir() + name;
-  std::ofstream(path) << wanted;
-  ADD_FAILURE() << "docs/schemas/" << name << " is not what the fields make: take " << path
-                << ", and run python/make_results.py";
-}
-
-TEST(FieldsTest, TheSchemasAreTheFields) {
-  ExpectSchema("bound.schema.json", BoundSchema());
-  ExpectSchema("fleet.schema.json", FleetSchema());
-  ExpectSchema("plan.schema.json", PlanSchema());
-  ExpectSchema("sweep.schema.json", SweepSchema());
-  ExpectSchema("watch.schema.json", WatchSchema());
 }
 
 }  // namespace
