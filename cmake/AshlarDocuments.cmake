@@ -1,4 +1,4 @@
-# The guide and the schemas as a source of the program: the assembler takes each file as it is.
+# The guide, and the schemas that are not made of fields, as a source of the program: the assembler takes each file as it is.
 #
 #   ashlar_documents(OUT)   # OUT: the generated source
 function(ashlar_documents out)
@@ -6,11 +6,14 @@ function(ashlar_documents out)
   set(names "")
   set(number 0)
   set(files "")
-  foreach(kind Guide Schemas)
+  foreach(kind Guide KeptSchemas)
     if(kind STREQUAL Guide)
       file(GLOB paths CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/guide/*.md)
     else()
-      file(GLOB paths CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/schemas/*.schema.json)
+      set(paths "")
+      foreach(name diff names)
+        list(APPEND paths ${PROJECT_SOURCE_DIR}/docs/schemas/${name}.schema.json)
+      endforeach()
     endif()
     list(SORT paths)
     list(APPEND files ${paths})

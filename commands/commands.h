@@ -2,6 +2,8 @@
 #ifndef ASHLAR_COMMANDS_COMMANDS_H_
 #define ASHLAR_COMMANDS_COMMANDS_H_
 
+#include <string>
+
 #include "console/command_line.h"
 
 namespace ashlar::cli {
@@ -22,6 +24,10 @@ void AddRun(CommandLine& line);        // runs a workload and captures it: a com
 void AddWatch(CommandLine& line);      // where a recorded run is now, as it goes
 void AddDocuments(CommandLine& line);  // guide and schema: the documents kept in the program
 void AddMcp(CommandLine& line);        // the answers as tools of the Model Context Protocol
+
+// The schemas of answers that are made beside the flags (docs/schemas).
+std::string RunSchema();
+std::string TuneSchema();
 
 }  // namespace ashlar::cli
 

@@ -1,12 +1,16 @@
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "allocator/base/nearest_word.h"
 #include "commands/commands.h"
 #include "commands/documents/documents.h"
+#include "commands/documents/schemas.h"
 #include "commands/shared/layout.h"
 #include "console/command.h"
 
@@ -15,17 +19,19 @@ namespace {
 
 constexpr int kNameColumns = 20;
 
-int PrintDocument(absl::Span<const KeptDocument> documents, const char* kind, const std::string& name) {
-  const KeptDocument* document = FindDocument(documents, name);
-  if (document != nullptr) return Print(std::string(document->text)) ? kOk : kUnreadable;
-  const std::string question = DidYouMean(name, NamesOf(documents));
+int FailUnknown(const char* kind, const std::string& name, const std::vector<std::string>& names) {
+  const std::string question = DidYouMean(name, names);
   return Fail(kUsage, absl::InvalidArgumentError(absl::StrCat("no ", kind, " is called '", name, "'",
                                                               question.empty() ? "" : ": ", question, " `ashlar ", kind,
                                                               "` lists them")));
 }
 
 int RunGuide(const std::string& topic) {
-  if (!topic.empty()) return PrintDocument(Guide(), "guide", topic);
+  if (!topic.empty()) {
+    const KeptDocument* page = FindDocument(Guide(), topic);
+    if (page == nullptr) return FailUnknown("guide", topic, NamesOf(Guide()));
+    return Print(std::string(page->text)) ? kOk : kUnreadable;
+  }
   std::string out;
   for (const KeptDocument& page : Guide()) {
     absl::StrAppend(&out, absl::StrFormat("%-*s", kNameColumns, page.name));
@@ -34,11 +40,11 @@ int RunGuide(const std::string& topic) {
   return Print(out) ? kOk : kUnreadable;
 }
 
-int RunSchema(const std::string& name) {
-  if (!name.empty()) return PrintDocument(Schemas(), "schema", name);
-  std::string out;
-  for (const KeptDocument& schema : Schemas()) absl::StrAppend(&out, schema.name, "\n");
-  return Print(out) ? kOk : kUnreadable;
+int PrintSchema(const std::string& name) {
+  if (name.empty()) return Print(absl::StrCat(absl::StrJoin(SchemaNames(), "\n"), "\n")) ? kOk : kUnreadable;
+  const std::optional<std::string> schema = SchemaNamed(name);
+  if (!schema.has_value()) return FailUnknown("schema", name, SchemaNames());
+  return Print(*schema) ? kOk : kUnreadable;
 }
 
 }  // namespace
@@ -54,7 +60,7 @@ void AddDocuments(CommandLine& line) {
   schema.Example("ashlar schema explain");
   auto name = std::make_shared<std::string>();
   schema.Add("name", *name, "of the command whose --json it describes, such as diff").NotEmpty();
-  schema.OnRun([name] { return RunSchema(*name); });
+  schema.OnRun([name] { return PrintSchema(*name); });
 }
 
 }  // namespace ashlar::cli

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "commands/commands.h"
-#include "commands/shared/json_values.h"
+#include "commands/shared/fields.h"
 #include "console/command.h"
 #include "console/progress_line.h"
 #include "estimator/run_observer.h"
@@ -111,34 +111,113 @@ std::string ToText(const RunFlags& flags, const Workload& workload, kernels::Run
   return out;
 }
 
-std::string ToJson(const RunFlags& flags, const Workload& workload, kernels::Runtime& runtime, const Outcome& outcome) {
-  const kernels::TensorMemory& memory = runtime.context().memory();
-  const core::Stats stats = runtime.allocator().stats();
-  report::Json out = {{"workload", std::string(workload.name)},
-                      {"device", flags.device},
-                      {"conf", flags.conf},
-                      {"compat", flags.compat},
-                      {"torch", flags.torch},
-                      {"steps_done", outcome.steps_done},
-                      {"losses", outcome.losses},
-                      {"peak_requested_bytes", memory.peak_bytes()},
-                      {"peak_phase", std::string(memory.peak_phase())},
-                      {"peak_allocated_bytes", stats.allocated_bytes.all().peak},
-                      {"peak_reserved_bytes", stats.reserved_bytes.all().peak},
-                      {"out_of_memory", nullptr}};
-  for (std::size_t i = 0; i < kernels::kPartCount; ++i) {
-    const std::string part(kernels::PartName(static_cast<kernels::Part>(i)));
-    out["peak_by_part_bytes"][part] = memory.peak_by_part()[i];
-  }
-  if (const auto& failure = memory.failure()) {
-    out["out_of_memory"] = {{"requested_bytes", failure->bytes},
-                            {"live_bytes", failure->live_bytes},
-                            {"phase", failure->place.phase},
-                            {"owner", failure->place.owner},
-                            {"tensor", failure->place.tensor}};
-  }
-  return out.ToText();
+// A run as it is answered.
+struct RunAnswer {
+  const RunFlags& flags;
+  const Workload& workload;
+  kernels::Runtime& runtime;
+  const Outcome& outcome;
+
+  const kernels::TensorMemory& memory() const { return runtime.context().memory(); }
+  core::Stats stats() const { return runtime.allocator().stats(); }
+};
+
+struct RunParts {
+  kernels::PartBytes bytes;
+};
+
+template <kernels::Part part>
+std::uint64_t BytesOfPart(const RunParts& parts) {
+  return parts.bytes[static_cast<std::size_t>(part)];
 }
+
+}  // namespace
+}  // namespace ashlar::cli
+
+namespace ashlar::report {
+
+template <>
+const Fields<kernels::RefusedRequest>& FieldsOf<kernels::RefusedRequest>() {
+  using kernels::RefusedRequest;
+  static const auto* fields = new Fields<RefusedRequest>(
+      Fields<RefusedRequest>("out_of_memory")
+          .Add("requested_bytes", &RefusedRequest::bytes, "Of the request.")
+          .Add("live_bytes", &RefusedRequest::live_bytes, "Requested before and not freed.")
+          .Add(
+              "phase", [](const auto& of) { return of.place.phase; }, "Of the step.")
+          .Add(
+              "owner", [](const auto& of) { return of.place.owner; }, "The parameter at work; empty where none is.")
+          .Add(
+              "tensor", [](const auto& of) { return of.place.tensor; },
+              "What it was for; empty where that has no name."));
+  return *fields;
+}
+
+template <>
+const Fields<cli::RunParts>& FieldsOf<cli::RunParts>() {
+  using cli::BytesOfPart;
+  using kernels::Part;
+  static const auto* fields = new Fields<cli::RunParts>(
+      Fields<cli::RunParts>("parts")
+          .Add(PartName(Part::kWeights), &BytesOfPart<Part::kWeights>, "Parameters and buffers.")
+          .Add(PartName(Part::kGradients), &BytesOfPart<Part::kGradients>, "Of parameters.")
+          .Add(PartName(Part::kOptimizer), &BytesOfPart<Part::kOptimizer>, "Its states.")
+          .Add(PartName(Part::kBatch), &BytesOfPart<Part::kBatch>, "Inputs and labels.")
+          .Add(PartName(Part::kActivations), &BytesOfPart<Part::kActivations>,
+               "What forward and backward make, temporaries included.")
+          .Add(PartName(Part::kLibraries), &BytesOfPart<Part::kLibraries>, "Workspaces of cuBLAS."));
+  return *fields;
+}
+
+template <>
+const Fields<cli::RunAnswer>& FieldsOf<cli::RunAnswer>() {
+  static const auto* fields = new Fields<cli::RunAnswer>(
+      Fields<cli::RunAnswer>("run")
+          .Add(
+              "workload", [](const auto& of) { return of.workload.name; }, "Its name.")
+          .AddWord(
+              "device", [](const auto& of) { return of.flags.device; }, {"sim", "host", "cuda"}, "Where it ran.")
+          .Add(
+              "conf", [](const auto& of) { return of.flags.conf; }, "The settings as given.")
+          .Add(
+              "compat", [](const auto& of) { return of.flags.compat; }, "Whose allocator's rules.")
+          .Add(
+              "torch", [](const auto& of) { return of.flags.torch; },
+              "The version of PyTorch whose tape and optimizers it follows.")
+          .AddCount(
+              "steps_done", [](const auto& of) { return of.outcome.steps_done; },
+              "Optimizer steps, or requests answered.")
+          .Add(
+              "losses", [](const auto& of) { return of.outcome.losses; }, "One a step, where there is arithmetic.")
+          .Add(
+              "peak_requested_bytes", [](const auto& of) { return of.memory().peak_bytes(); },
+              "The most requested bytes at a time.")
+          .Add(
+              "peak_phase", [](const auto& of) { return of.memory().peak_phase(); }, "When that was.")
+          .AddCount(
+              "peak_allocated_bytes", [](const auto& of) { return of.stats().allocated_bytes.all().peak; },
+              "The most bytes in blocks that are handed out.")
+          .AddCount(
+              "peak_reserved_bytes", [](const auto& of) { return of.stats().reserved_bytes.all().peak; },
+              "The most bytes obtained from the device.")
+          .Add(
+              "out_of_memory", [](const auto& of) { return of.memory().failure(); },
+              "The request that failed and ended the run; null where none did. The exit code is 1 then.")
+          .Add(
+              "peak_by_part_bytes", [](const auto& of) { return cli::RunParts{of.memory().peak_by_part()}; },
+              "What the requested bytes at the peak are for."));
+  return *fields;
+}
+
+}  // namespace ashlar::report
+
+namespace ashlar::cli {
+
+std::string RunSchema() {
+  return report::SchemaTextOf<RunAnswer>("ashlar run --json", "A workload through the allocator.");
+}
+
+namespace {
 
 Outcome RunIn(const Workload& workload, kernels::Runtime& runtime, kernels::Flags& flags) {
   Outcome out;
@@ -174,8 +253,9 @@ int RunOneWorkload(const RunFlags& flags, const Workload& workload) {
       return Fail(kUnreadable, status);
     }
   }
-  const std::string text =
-      flags.json ? ToJson(flags, workload, **runtime, outcome) : ToText(flags, workload, **runtime, outcome);
+  const std::string text = flags.json
+                               ? report::FieldsOf<RunAnswer>().ToJson({flags, workload, **runtime, outcome}).ToText()
+                               : ToText(flags, workload, **runtime, outcome);
   if (!Print(text)) return kUnreadable;
   return is_out_of_memory ? kCheckFailed : kOk;
 }

@@ -1,18 +1,17 @@
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/tuner/look.h"
 #include "commands/commands.h"
+#include "commands/shared/fields.h"
 #include "console/command.h"
 #include "console/load_trace.h"
 
 namespace ashlar::cli {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 struct TuneFlags {
   std::string input;
@@ -40,35 +39,91 @@ const char* NameOf(tuner::LookFinding finding) {
   return "";
 }
 
-OrderedJson JsonOf(const tuner::Figures& figures) {
-  return {{"peak_reserved_bytes", figures.peak_reserved_bytes},
-          {"failures", figures.failures},
-          {"retries", figures.retries}};
+// What was asked and what was seen.
+struct TuneAnswer {
+  tuner::Look look;
+  double least_gain = 0;
+};
+
+std::optional<tuner::Figures> IfReplayed(const TuneAnswer& answer, const tuner::Figures& figures) {
+  return answer.look.steps > 0 ? std::optional(figures) : std::nullopt;
 }
 
-OrderedJson JsonOf(const std::optional<tuner::Tried>& tried) {
-  if (!tried.has_value()) return nullptr;
-  return {{"conf", tried->conf}, {"figures", JsonOf(tried->figures)}};
+std::optional<bool> GainsOverCompared(const TuneAnswer& answer) {
+  if (!answer.look.compared.has_value()) return std::nullopt;
+  return tuner::Gains(answer.look.now, *answer.look.compared, answer.least_gain);
 }
 
-std::string ToJson(const tuner::Look& look, double least_gain) {
-  const bool has_replayed = look.steps > 0;
-  const auto figures = [&](const tuner::Figures& of) { return has_replayed ? JsonOf(of) : OrderedJson(nullptr); };
-  const OrderedJson out = {{"finding", NameOf(look.finding)},
-                           {"reason", look.reason},
-                           {"steps", look.steps},
-                           {"conf", look.conf},
-                           {"least_reserved_bytes", look.least_bytes},
-                           {"now", figures(look.now)},
-                           {"live", JsonOf(look.live)},
-                           {"start_now", figures(look.start_now)},
-                           {"start", JsonOf(look.start)},
-                           {"compared", look.compared.has_value() ? JsonOf(*look.compared) : OrderedJson(nullptr)},
-                           {"gains_over_compared", look.compared.has_value()
-                                                       ? OrderedJson(tuner::Gains(look.now, *look.compared, least_gain))
-                                                       : OrderedJson(nullptr)}};
-  return out.dump(2, ' ', /*ensure_ascii=*/true, OrderedJson::error_handler_t::replace) + "\n";
+}  // namespace
+}  // namespace ashlar::cli
+
+namespace ashlar::report {
+
+template <>
+const Fields<tuner::Figures>& FieldsOf<tuner::Figures>() {
+  using tuner::Figures;
+  static const auto* fields = new Fields<Figures>(
+      Fields<Figures>("figures")
+          .Add("peak_reserved_bytes", &Figures::peak_reserved_bytes, "From the moment on when the least was reserved.")
+          .Add("failures", &Figures::failures, "Requests that ended out of memory.")
+          .Add("retries", &Figures::retries, "Requests for which the whole cache was returned to the device."));
+  return *fields;
 }
+
+template <>
+const Fields<tuner::Tried>& FieldsOf<tuner::Tried>() {
+  static const auto* fields =
+      new Fields<tuner::Tried>(Fields<tuner::Tried>("tried")
+                                   .Add("conf", &tuner::Tried::conf, "The whole setting, as ASHLAR_CONF takes it.")
+                                   .Add("figures", &tuner::Tried::figures));
+  return *fields;
+}
+
+template <>
+const Fields<cli::TuneAnswer>& FieldsOf<cli::TuneAnswer>() {
+  using cli::TuneAnswer;
+  static const auto* fields = new Fields<TuneAnswer>(
+      Fields<TuneAnswer>("tune")
+          .AddWord(
+              "finding", [](const auto& of) { return cli::NameOf(of.look.finding); },
+              WordsUpTo(tuner::LookFinding::kStart, &cli::NameOf),
+              "live: the setting of that name gains enough and can be switched to; start: only one does that a "
+              "program must begin with.")
+          .Add(
+              "reason", [](const auto& of) { return of.look.reason; }, "One line, with the numbers.")
+          .Add(
+              "steps", [](const auto& of) { return of.look.steps; }, "Whole ones that were replayed.")
+          .Add(
+              "conf", [](const auto& of) { return of.look.conf; }, "In force in them.")
+          .Add("least_reserved_bytes", [](const auto& of) { return of.look.least_bytes; })
+          .Add(
+              "now", [](const auto& of) { return cli::IfReplayed(of, of.look.now); }, "As recorded.")
+          .Add(
+              "live", [](const auto& of) { return of.look.live; },
+              "The best that can be switched to, from the state in which the steps began.")
+          .Add(
+              "start_now", [](const auto& of) { return cli::IfReplayed(of, of.look.start_now); },
+              "The settings in force, from an empty allocator.")
+          .Add(
+              "start", [](const auto& of) { return of.look.start; }, "The best of all, from an empty allocator.")
+          .Add(
+              "compared", [](const auto& of) { return of.look.compared; }, "Under --compare, from the same state.")
+          .Add("gains_over_compared", &cli::GainsOverCompared,
+               "Whether the steps as recorded gain --least-gain over --compare."));
+  return *fields;
+}
+
+}  // namespace ashlar::report
+
+namespace ashlar::cli {
+
+std::string TuneSchema() {
+  return report::SchemaTextOf<TuneAnswer>(
+      "ashlar tune --json",
+      "The last whole steps of a recording, replayed under other settings. Null means that it was not replayed.");
+}
+
+namespace {
 
 int RunTune(const TuneFlags& flags) {
   if (!(flags.least_gain > 0 && flags.least_gain < 1)) {
@@ -82,8 +137,9 @@ int RunTune(const TuneFlags& flags) {
                                                                          .passed_over = flags.passed_over,
                                                                          .compared_conf = flags.compared});
   if (!look.ok()) return FailInput(flags.input, look.status());
-  if (!WriteJson(flags.json_to, [&] { return ToJson(*look, flags.least_gain); })) return kUnreadable;
-  return Print(flags.json ? ToJson(*look, flags.least_gain) : absl::StrCat(look->reason, "\n")) ? kOk : kUnreadable;
+  const auto json = [&] { return report::FieldsOf<TuneAnswer>().ToJson({*look, flags.least_gain}).ToText(); };
+  if (!WriteJson(flags.json_to, json)) return kUnreadable;
+  return Print(flags.json ? json() : absl::StrCat(look->reason, "\n")) ? kOk : kUnreadable;
 }
 
 }  // namespace

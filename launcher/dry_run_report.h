@@ -69,6 +69,7 @@ std::vector<Assumption> Assumptions(const RunReport& report);
 
 std::string ToText(const RunReport& report);
 std::string ToJson(const RunReport& report);
+std::string DryRunSchema();  // docs/schemas/dry-run.schema.json
 
 }  // namespace ashlar::cli
 

@@ -229,35 +229,25 @@ const Fields<answers::BoundAnswer>& FieldsOf<answers::BoundAnswer>() {
   using Answer = answers::BoundAnswer;
   static const auto* fields = new Fields<Answer>(
       Fields<Answer>("bound")
-          .Add(
-              "input", [](const auto& of) { return of.input; }, "The name as given.")
-          .Add(
-              "source", [](const auto& of) { return of.source; }, "What was read.")
+          .Add("input", &Answer::input, "The name as given.")
+          .Add("source", &Answer::source, "What was read.")
           .AddWord(
               "unit", [](const auto& of) { return of.is_bytes ? "bytes" : "units"; }, {"bytes", "units"},
               "Of the sizes: units in a packing problem, which has none.")
-          .Add(
-              "buffers", [](const auto& of) { return of.buffers; }, "How many were packed.")
-          .Add(
-              "lower_bound", [](const auto& of) { return of.lower_bound; },
-              "The greatest sum of what was needed at one time; no allocator can be below.")
-          .Add(
-              "packing", [](const auto& of) { return of.packing_height; },
-              "Height of the packing found, whose offsets were checked.")
+          .Add("buffers", &Answer::buffers, "How many were packed.")
+          .Add("lower_bound", &Answer::lower_bound,
+               "The greatest sum of what was needed at one time; no allocator can be below.")
+          .Add("packing", &Answer::packing_height, "Height of the packing found, whose offsets were checked.")
           .Add(
               "packing_is_optimal", [](const auto& of) { return of.IsOptimal(); },
               "Whether it equals the lower bound; false means that it is not known.")
           .Add(
               "packing_above_bound", [](const auto& of) { return Above(of.packing_height, of.lower_bound); },
               "(packing - lower bound) / lower bound; null where nothing was alive.")
-          .Add(
-              "search_steps", [](const auto& of) { return of.search_steps; }, "Steps that the search took.")
-          .Add(
-              "given_packing", [](const auto& of) { return of.given_height; },
-              "Height of the offsets in the input, which were checked; null without.")
-          .Add(
-              "reserved", [](const auto& of) { return of.reserved_bytes; },
-              "Peak of reserved memory; null for a packing problem.")
+          .Add("search_steps", &Answer::search_steps, "Steps that the search took.")
+          .Add("given_packing", &Answer::given_height,
+               "Height of the offsets in the input, which were checked; null without.")
+          .Add("reserved", &Answer::reserved_bytes, "Peak of reserved memory; null for a packing problem.")
           .Add(
               "reserved_above_bound",
               [](const auto& of) {
@@ -265,7 +255,7 @@ const Fields<answers::BoundAnswer>& FieldsOf<answers::BoundAnswer>() {
               },
               "(reserved - lower bound) / lower bound; null where either is not known.")
           .Add("what_if", &BoundedRows, "The same requests under each setting, the recorded one first.")
-          .Add("notes", [](const auto& of) { return of.notes; }, "What was guessed or is not known."));
+          .Add("notes", &Answer::notes, "What was guessed or is not known."));
   return *fields;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,7 +13,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/analyses/steps/steps.h"
-#include "commands/shared/json_values.h"
+#include "commands/shared/fields.h"
 #include "commands/shared/layout.h"
 
 namespace ashlar::answers {
@@ -172,8 +173,9 @@ std::string FigureText(answers::CheckUnit unit, double value) {
   return unit == answers::CheckUnit::kBytes ? FormatBytes(Whole(value)) : FormatCount(Whole(value));
 }
 
-Json Number(answers::CheckUnit unit, double value) {
-  return unit == answers::CheckUnit::kShare ? Json(value) : Json(Whole(value));
+std::variant<std::uint64_t, double> Number(answers::CheckUnit unit, double value) {
+  if (unit == answers::CheckUnit::kShare) return value;
+  return Whole(value);
 }
 
 const char* UnitName(answers::CheckUnit unit) {
@@ -226,19 +228,55 @@ std::string ToText(const answers::CheckAnswer& report) {
                                report.CountOf(answers::CheckVerdict::kNotInTrace));
 }
 
+template <>
+const Fields<answers::CheckRow>& FieldsOf<answers::CheckRow>() {
+  using Row = answers::CheckRow;
+  static const auto* fields = new Fields<Row>(
+      Fields<Row>("limit")
+          .Add("name", &Row::name, "The flag without its dashes.")
+          .AddCount("device", &Row::device, "Whose; null where the trace has one device, or one was asked for.")
+          .AddWord(
+              "unit", [](const auto& row) { return UnitName(row.unit); },
+              WordsUpTo(answers::CheckUnit::kCount, &UnitName), "Of limit and measured.")
+          .Add(
+              "limit", [](const auto& row) { return Number(row.unit, row.limit); }, "As given.")
+          .AtLeast(0)
+          .Add(
+              "measured",
+              [](const auto& row) {
+                return row.measured.has_value() ? std::optional(Number(row.unit, *row.measured)) : std::nullopt;
+              },
+              "What the trace shows; null where it does not tell.")
+          .AtLeast(0)
+          .AddWord(
+              "verdict", [](const auto& row) { return VerdictName(row.verdict); },
+              WordsUpTo(answers::CheckVerdict::kNotInTrace, &VerdictName),
+              "A limit that the trace cannot answer does not pass.")
+          .AddNonEmpty("reason", &Row::reason, "Why it does not hold; null where it does."));
+  return *fields;
+}
+
+template <>
+const Fields<answers::CheckAnswer>& FieldsOf<answers::CheckAnswer>() {
+  using Answer = answers::CheckAnswer;
+  static const auto* fields = new Fields<Answer>(Fields<Answer>("check")
+                                                     .Add("input", &Answer::input, "The name as given.")
+                                                     .Add("source", &Answer::source, "What was read.")
+                                                     .Add(
+                                                         "passed", [](const auto& of) { return of.Passed(); },
+                                                         "Whether every limit holds; the exit code is 0 then, else 1.")
+                                                     .Add("limits", &Answer::rows, "One a limit given, and device.")
+                                                     .AtLeast(1));
+  return *fields;
+}
+
 std::string ToJson(const answers::CheckAnswer& report) {
-  Json out = {{"input", report.input}, {"source", report.source}, {"passed", report.Passed()}};
-  out["limits"] = Json::Array();
-  for (const answers::CheckRow& row : report.rows) {
-    out["limits"].Append({{"name", row.name},
-                          {"device", row.device.has_value() ? Json(*row.device) : Json(nullptr)},
-                          {"unit", UnitName(row.unit)},
-                          {"limit", Number(row.unit, row.limit)},
-                          {"measured", row.measured ? Number(row.unit, *row.measured) : Json(nullptr)},
-                          {"verdict", VerdictName(row.verdict)},
-                          {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)}});
-  }
-  return out.ToText();
+  return FieldsOf<answers::CheckAnswer>().ToJson(report).ToText();
+}
+
+std::string CheckSchema() {
+  return SchemaTextOf<answers::CheckAnswer>("ashlar check --json",
+                                            "Limits held against a trace. Null means that the trace does not tell.");
 }
 
 std::string ToJUnit(const answers::CheckAnswer& report) {

@@ -75,7 +75,8 @@ namespace ashlar::report {
 //   std::cout << ToText(CheckTrace("train.pickle", run, {.max_ooms = 0}));
 
 std::string ToText(const answers::CheckAnswer& report);
-std::string ToJson(const answers::CheckAnswer& report);  // docs/schemas/check.schema.json
+std::string ToJson(const answers::CheckAnswer& report);
+std::string CheckSchema();  // docs/schemas/check.schema.json
 // JUnit's XML, as CI systems read it: one test case a limit. Well-formed whatever the names hold.
 std::string ToJUnit(const answers::CheckAnswer& report);
 

@@ -1,7 +1,7 @@
-// The guide and the schemas, kept in the program: who installed it alone has them too.
+// The guide, and the schemas that are not made of fields, kept in the program: who installed it alone has them too.
 //
 //   for (const KeptDocument& page : Guide()) std::cout << page.name << "\n";   // "explain", "my_training_died"
-//   const KeptDocument* schema = FindDocument(Schemas(), "diff");              // nullptr: there is none
+//   const KeptDocument* page = FindDocument(Guide(), "fit");                   // nullptr: there is none
 #ifndef ASHLAR_COMMANDS_DOCUMENTS_DOCUMENTS_H_
 #define ASHLAR_COMMANDS_DOCUMENTS_DOCUMENTS_H_
 
@@ -18,8 +18,8 @@ struct KeptDocument {
   absl::string_view text;
 };
 
-absl::Span<const KeptDocument> Guide();    // docs/guide, Markdown, by name
-absl::Span<const KeptDocument> Schemas();  // docs/schemas, JSON, by name
+absl::Span<const KeptDocument> Guide();        // docs/guide, Markdown, by name
+absl::Span<const KeptDocument> KeptSchemas();  // of docs/schemas, JSON, by name; the others: schemas.h
 
 const KeptDocument* FindDocument(absl::Span<const KeptDocument> documents, absl::string_view name);
 // The first sentence under the page's heading, its links as their words.

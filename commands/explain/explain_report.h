@@ -27,8 +27,8 @@ std::string ToText(const answers::Explanation& explanation);
 // Its first sections: the verdict, what to do, where the memory went, why.
 std::string ToBriefText(const answers::Explanation& explanation);
 
-// Explanations as JSON, one as an object, several (messages of one log) as an array. Keys and their meaning:
-// docs/schemas/explain.schema.json. What is not known is null.
+// Explanations as JSON, one as an object, several (messages of one log) as an array. What is not known is
+// null.
 
 // One, to be put into a larger document.
 Json ExplanationJson(const answers::Explanation& explanation);
@@ -36,6 +36,7 @@ Json ExplanationJson(const answers::Explanation& explanation);
 // Two-space indentation, keys in a fixed order, a newline at the end. One value, or a list where there are several or
 // `as_list` asks for one.
 std::string ToJson(const std::vector<answers::Explanation>& explanations, bool as_list = false);
+std::string ExplainSchema();  // docs/schemas/explain.schema.json
 
 // An explanation as Markdown, to paste into an issue: tables of what a reader asks first, the line to paste in a code
 // fence, the notes folded. The same numbers as the text and the JSON; looks right on GitHub, whatever a file's names

@@ -1,4 +1,4 @@
-// The parts of an explanation's text, JSON and Markdown that say who holds the memory, by name; nothing where the input
+// The parts of an explanation's text and Markdown that say who holds the memory, by name; nothing where the input
 // has no names.
 //
 //   AppendHeld(explanation.memory.holders.names, text);
@@ -9,7 +9,6 @@
 #include <string>
 
 #include "analyzer/analyses/holders/held_by_name.h"
-#include "commands/shared/json_values.h"
 
 namespace ashlar::report {
 
@@ -19,7 +18,6 @@ std::string HolderText(const trace::Holder& holder);
 std::string GrowthText(const std::optional<analyses::HolderGrowth>& growth);
 
 void AppendHeld(const std::optional<analyses::HeldByName>& held, std::string& out);
-Json HeldJson(const std::optional<analyses::HeldByName>& held);
 
 }  // namespace ashlar::report
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
-#include "commands/shared/json_values.h"
+#include "commands/shared/fields.h"
 #include "commands/shared/layout.h"
 
 namespace ashlar::answers {
@@ -292,63 +292,191 @@ std::string ToMarkdown(const FitAnswer& answer) {
 
 namespace {
 
-Json RowJson(const FitAnswer& a, const FitRow& row) {
-  const bool is_known = row.verdict != FitVerdict::kNotKnown;
-  return {{"changes", row.changes},
-          {"fits", is_known ? Json(row.verdict == FitVerdict::kFits) : Json()},
-          {"peak_reserved_bytes", OrNull(row.peak_reserved_bytes)},
-          {"device_bytes", OrNull(row.device_bytes)},
-          {"failed_step", OrNull(row.failed_step)},
-          {"costs", CostsText(a, row)},
-          {"operations", row.operations > 0 ? Json(row.operations) : Json()},
-          {"known_by", row.ran_on_card ? "run on the card" : "run in ample room"},
-          {"why_not", TextOrNull(row.why_not)}};
+// Parts of the answer that say something of the whole as well.
+struct ShownFitRow {
+  const FitAnswer& answer;
+  const FitRow& row;
+};
+struct ShownFitValue {
+  std::uint64_t value;
+  ShownFitRow run;
+};
+struct ShownFitValues {
+  const FitAnswer& answer;
+  const FitValues& varied;
+};
+struct ShownFitChange {
+  const FitAnswer& answer;
+  const FitChange& change;
+};
+
+std::vector<ShownFitRow> ShownRows(const FitAnswer& answer, const std::vector<FitRow>& rows) {
+  std::vector<ShownFitRow> out;
+  for (const FitRow& row : rows) out.push_back({answer, row});
+  return out;
 }
 
-Json ValuesJson(const FitAnswer& a) {
-  if (!a.varied.has_value()) return {};
-  Json values = Json::Array();
-  for (const FitValues::Value& one : a.varied->values) {
-    values.Append({{"value", one.value}, {"run", RowJson(a, one.row)}});
-  }
-  return {{"name", a.varied->name},         {"largest", OrNull(a.varied->largest)},
-          {"next", OrNull(a.varied->next)}, {"where", TextOrNull(a.varied->where)},
-          {"is_over", a.varied->is_over},   {"values", values}};
+std::vector<ShownFitValue> ValuesThatWereRun(const ShownFitValues& of) {
+  std::vector<ShownFitValue> out;
+  for (const FitValues::Value& one : of.varied.values) out.push_back({one.value, {of.answer, one.row}});
+  return out;
 }
+
+std::vector<ShownFitChange> ShownChanges(const FitAnswer& answer) {
+  std::vector<ShownFitChange> out;
+  for (const FitChange& change : answer.changes) out.push_back({answer, change});
+  return out;
+}
+
+std::optional<bool> FitsOnCard(const FitRow& row) {
+  if (row.verdict == FitVerdict::kNotKnown) return std::nullopt;
+  return row.verdict == FitVerdict::kFits;
+}
+
+constexpr char kRunOnCard[] = "run on the card";
+constexpr char kRunInRoom[] = "run in ample room";
 
 }  // namespace
 
-std::string ToJson(const FitAnswer& answer) {
-  Json out = {{"program", answer.program},
-              {"card", answer.card},
-              {"total_bytes", answer.total_bytes},
-              {"steps", answer.steps},
-              {"stop_step", OrNull(answer.stop_step)},
-              {"as_it_is", RowJson(answer, answer.base)},
-              {"set", answer.set.has_value() ? RowJson(answer, *answer.set) : Json()}};
-  out["varied"] = ValuesJson(answer);
-  out["changes"] = Json::Array();
-  for (const FitChange& change : answer.changes) {
-    out["changes"].Append({{"name", change.name},
-                           {"title", change.title},
-                           {"applies", change.applies},
-                           {"why_not", TextOrNull(change.why_not)},
-                           {"where", TextOrNull(change.where)},
-                           {"lines", change.lines},
-                           {"costs", change.costs},
-                           {"alters", TextOrNull(change.alters)},
-                           {"is_allowed", answer.IsAllowed(change)}});
-  }
-  out["rows"] = Json::Array();
-  for (const FitRow& row : answer.rows) out["rows"].Append(RowJson(answer, row));
-  out["sets"] = Json::Array();
-  for (const FitRow& row : answer.sets) out["sets"].Append(RowJson(answer, row));
-  out["runs"] = answer.runs;
-  out["untried_sets"] = answer.untried;
-  out["allowed"] = answer.allowed;
-  out["kept_away"] = answer.kept_away;
-  out["remarks"] = Remarks(answer);
-  return out.ToText();
+template <>
+const Fields<FitRow>& FieldsOf<FitRow>() {
+  static const auto* fields = new Fields<FitRow>(
+      Fields<FitRow>("row")
+          .Add("changes", &FitRow::changes, "Names of the changes made; none: the program as it is.")
+          .Add("fits", &FitsOnCard, "Whether it fits on the card.")
+          .Add("peak_reserved_bytes", &FitRow::peak_reserved_bytes,
+               "Peak of PyTorch's allocator in room that it does not fill.")
+          .Add("device_bytes", &FitRow::device_bytes,
+               "The same with contexts and what else lies outside: what the card must have.")
+          .Add("failed_step", &FitRow::failed_step,
+               "Step of the optimizer, from 1, in which a request fails on the card.")
+          .Add(
+              "operations",
+              [](const auto& row) { return row.operations > 0 ? std::optional(row.operations) : std::nullopt; },
+              "Floating-point operations of a step, of matrix products, convolutions and attention, counted in a run "
+              "of its own: of the program as it is and of the set.")
+          .AddWord(
+              "known_by", [](const auto& row) { return row.ran_on_card ? kRunOnCard : kRunInRoom; },
+              {kRunOnCard, kRunInRoom}, "Which run the verdict is of.")
+          .AddNonEmpty("why_not", &FitRow::why_not, "Why the run tells nothing."));
+  return *fields;
+}
+
+template <>
+const Fields<ShownFitRow>& FieldsOf<ShownFitRow>() {
+  const auto row = [](const auto& of) -> const FitRow& { return of.row; };
+  const FieldList::Keys last = {"operations", "known_by", "why_not"};
+  static const auto* fields = new Fields<ShownFitRow>(
+      Fields<ShownFitRow>("row")
+          .AddFrom(FieldsOf<FitRow>().AllBut("row", last), row)
+          .Add(
+              "costs", [](const auto& of) { return CostsText(of.answer, of.row); }, "What its changes cost, in words.")
+          .AddFrom(FieldsOf<FitRow>().Only("row", last), row));
+  return *fields;
+}
+
+template <>
+const Fields<ShownFitValue>& FieldsOf<ShownFitValue>() {
+  static const auto* fields = new Fields<ShownFitValue>(
+      Fields<ShownFitValue>("value")
+          .Add("value", &ShownFitValue::value, "The value.")
+          .Add("run", &ShownFitValue::run, "The run with it, on the card and to the program's end."));
+  return *fields;
+}
+
+template <>
+const Fields<FitValues>& FieldsOf<FitValues>() {
+  static const auto* fields = new Fields<FitValues>(
+      Fields<FitValues>("varied")
+          .Add("name", &FitValues::name, "The program's argument, or \"batch\".")
+          .Add("largest", &FitValues::largest, "Largest value that fits; null where none does.")
+          .Add("next", &FitValues::next,
+               "Least value above it that was run, and does not fit; null where all that were asked for fit.")
+          .AddNonEmpty("where", &FitValues::where, "Line of the program that makes the batch.")
+          .Add("is_over", &FitValues::is_over, "Whether the time was up before the search was at its end."));
+  return *fields;
+}
+
+template <>
+const Fields<ShownFitValues>& FieldsOf<ShownFitValues>() {
+  static const auto* fields = new Fields<ShownFitValues>(
+      Fields<ShownFitValues>("varied")
+          .AddFrom(FieldsOf<FitValues>(), [](const auto& of) -> const FitValues& { return of.varied; })
+          .Add("values", &ValuesThatWereRun, "Values that were run, in their order."));
+  return *fields;
+}
+
+template <>
+const Fields<FitChange>& FieldsOf<FitChange>() {
+  static const auto* fields = new Fields<FitChange>(
+      Fields<FitChange>("change")
+          .Add("name", &FitChange::name, "As python -m ashlar_gpu.fit --with takes it.")
+          .Add("title", &FitChange::title, "What is changed.")
+          .Add("applies", &FitChange::applies, "Whether the program has a place for it.")
+          .AddNonEmpty("why_not", &FitChange::why_not, "Why it does not apply.")
+          .AddNonEmpty("where", &FitChange::where, "Line of the program, file:line.")
+          .Add("lines", &FitChange::lines, "What to write there.")
+          .Add("costs", &FitChange::costs, "What it costs, in words; \"none\" where nothing can be felt.")
+          .AddNonEmpty("alters", &FitChange::alters,
+                       "What --allow must name, as results are others; null where they are the same."));
+  return *fields;
+}
+
+template <>
+const Fields<ShownFitChange>& FieldsOf<ShownFitChange>() {
+  static const auto* fields = new Fields<ShownFitChange>(
+      Fields<ShownFitChange>("change")
+          .AddFrom(FieldsOf<FitChange>(), [](const auto& of) -> const FitChange& { return of.change; })
+          .Add(
+              "is_allowed", [](const auto& of) { return of.answer.IsAllowed(of.change); },
+              "Whether a set may have it."));
+  return *fields;
+}
+
+template <>
+const Fields<FitAnswer>& FieldsOf<FitAnswer>() {
+  static const auto* fields = new Fields<FitAnswer>(
+      Fields<FitAnswer>("fit")
+          .Add("program", &FitAnswer::program, "The command that was run.")
+          .Add("card", &FitAnswer::card, "Name of the card; \"a device\" where only its memory was given.")
+          .Add("total_bytes", &FitAnswer::total_bytes, "Memory of the card.")
+          .Add("steps", &FitAnswer::steps, "Steps of the optimizer in the program as it is.")
+          .Add("stop_step", &FitAnswer::stop_step, "Step after which rows end; null where they are whole.")
+          .Add(
+              "as_it_is", [](const auto& of) { return ShownFitRow{of, of.base}; }, "The program without a change.")
+          .Add(
+              "set",
+              [](const auto& of) {
+                return of.set.has_value() ? std::optional(ShownFitRow{of, *of.set}) : std::nullopt;
+              },
+              "Cheapest set that fits, run on the card to the program's end; null where none was found or needed.")
+          .Add(
+              "varied",
+              [](const auto& of) {
+                return of.varied.has_value() ? std::optional(ShownFitValues{of, *of.varied}) : std::nullopt;
+              },
+              "What --vary or --goal largest-batch found, where no change is made; else null.")
+          .Add("changes", &ShownChanges, "All changes that are known, in the order of the table.")
+          .Add(
+              "rows", [](const auto& of) { return ShownRows(of, of.rows); }, "Each change that applies, alone.")
+          .Add(
+              "sets", [](const auto& of) { return ShownRows(of, of.sets); },
+              "Sets of changes in the order in which they were tried, cheapest first.")
+          .Add("runs", &FitAnswer::runs, "Number of times that the program was run.")
+          .Add("untried_sets", &FitAnswer::untried, "Number of sets that were left when the time was up.")
+          .Add("allowed", &FitAnswer::allowed, "Kinds of altered results that --allow let into a set.")
+          .Add("kept_away", &FitAnswer::kept_away,
+               "Files that the runs after the first would have written, and did not.")
+          .Add("remarks", &Remarks, "What is to be known of the answer, a sentence each."));
+  return *fields;
+}
+
+std::string ToJson(const FitAnswer& answer) { return FieldsOf<FitAnswer>().ToJson(answer).ToText(); }
+
+std::string FitSchema() {
+  return SchemaTextOf<FitAnswer>("ashlar fit --json",
+                                 "What to change in a program so that it fits on a card. A row is a run with changes "
+                                 "made from outside. Sizes are bytes; null means that it is not known.");
 }
 
 }  // namespace ashlar::report

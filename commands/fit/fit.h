@@ -87,10 +87,11 @@ struct FitAnswer {
 
 namespace ashlar::report {
 
-// The same numbers in all; JSON by docs/schemas/fit.schema.json.
+// The same numbers in all.
 std::string ToText(const answers::FitAnswer& answer);
 std::string ToMarkdown(const answers::FitAnswer& answer);
 std::string ToJson(const answers::FitAnswer& answer);
+std::string FitSchema();  // docs/schemas/fit.schema.json
 
 }  // namespace ashlar::report
 

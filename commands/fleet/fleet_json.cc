@@ -95,11 +95,9 @@ template <>
 const Fields<answers::RankFailure>& FieldsOf<answers::RankFailure>() {
   static const auto* fields = new Fields<answers::RankFailure>(
       Fields<answers::RankFailure>("rank_failure")
-          .Add(
-              "time_us", [](const auto& of) { return of.time_us; }, "By the recorder's clock.")
-          .Add(
-              "request_bytes", [](const auto& of) { return of.request_bytes; }, "What was asked for.")
-          .Add("verdict", [](const auto& of) { return of.verdict; }, "As explain judges it."));
+          .Add("time_us", &answers::RankFailure::time_us, "By the recorder's clock.")
+          .Add("request_bytes", &answers::RankFailure::request_bytes, "What was asked for.")
+          .Add("verdict", &answers::RankFailure::verdict, "As explain judges it."));
   return *fields;
 }
 
@@ -107,16 +105,12 @@ template <>
 const Fields<answers::RankCause>& FieldsOf<answers::RankCause>() {
   static const auto* fields = new Fields<answers::RankCause>(
       Fields<answers::RankCause>("rank_cause")
-          .Add(
-              "name", [](const auto& of) { return of.name; }, "Stable key of the cause.")
-          .Add(
-              "confidence", [](const auto& of) { return of.confidence; }, "possible, likely or proven.")
-          .Add(
-              "bytes", [](const auto& of) { return of.bytes; }, "That it explains.")
-          .Add(
-              "needs_a_change", [](const auto& of) { return of.is_sickness; },
-              "False where the program works as it should, and holds the memory.")
-          .Add("line", [](const auto& of) { return NonEmpty(of.line); }, "Line of the program."));
+          .Add("name", &answers::RankCause::name, "Stable key of the cause.")
+          .Add("confidence", &answers::RankCause::confidence, "possible, likely or proven.")
+          .Add("bytes", &answers::RankCause::bytes, "That it explains.")
+          .Add("needs_a_change", &answers::RankCause::is_sickness,
+               "False where the program works as it should, and holds the memory.")
+          .AddNonEmpty("line", &answers::RankCause::line, "Line of the program."));
   return *fields;
 }
 
@@ -124,11 +118,9 @@ template <>
 const Fields<answers::RankGrowth>& FieldsOf<answers::RankGrowth>() {
   static const auto* fields = new Fields<answers::RankGrowth>(
       Fields<answers::RankGrowth>("rank_growth")
-          .Add(
-              "bytes_per_step", [](const auto& of) { return of.bytes_per_step; }, "That stay behind.")
-          .Add(
-              "bytes", [](const auto& of) { return of.bytes; }, "Kept so far.")
-          .Add("line", [](const auto& of) { return NonEmpty(of.line); }, "Line of the program."));
+          .Add("bytes_per_step", &answers::RankGrowth::bytes_per_step, "That stay behind.")
+          .Add("bytes", &answers::RankGrowth::bytes, "Kept so far.")
+          .AddNonEmpty("line", &answers::RankGrowth::line, "Line of the program."));
   return *fields;
 }
 
@@ -136,17 +128,11 @@ template <>
 const Fields<FleetMember>& FieldsOf<FleetMember>() {
   static const auto* fields = new Fields<FleetMember>(
       Fields<FleetMember>("rank")
-          .Add(
-              "rank", [](const auto& of) { return of.rank; }, "Its number.")
-          .Add(
-              "name", [](const auto& of) { return of.name; }, "Its name in sentences.")
-          .Add(
-              "file", [](const auto& of) { return of.path; }, "As it was given or found.")
-          .Add(
-              "file_bytes", [](const auto& of) { return of.file_bytes; }, "Its length.")
-          .Add(
-              "error", [](const auto& of) { return NonEmpty(of.error); },
-              "Why it could not be used; null where it was.")
+          .Add("rank", &FleetMember::rank, "Its number.")
+          .Add("name", &FleetMember::name, "Its name in sentences.")
+          .Add("file", &FleetMember::path, "As it was given or found.")
+          .Add("file_bytes", &FleetMember::file_bytes, "Its length.")
+          .AddNonEmpty("error", &FleetMember::error, "Why it could not be used; null where it was.")
           .Add(
               "source", [](const auto& of) { return NonEmpty(SummaryOf(of).source); }, "What was read.")
           .Add(
@@ -200,12 +186,10 @@ template <>
 const Fields<answers::FleetFailure>& FieldsOf<answers::FleetFailure>() {
   static const auto* fields = new Fields<answers::FleetFailure>(
       Fields<answers::FleetFailure>("failure")
-          .Add(
-              "member", [](const auto& of) { return of.member; }, "Position in ranks.")
-          .Add(
-              "after_us", [](const auto& of) { return of.after_us; },
-              "Microseconds since the first rank began; by their own clocks since the rank itself began; null without "
-              "times."));
+          .Add("member", &answers::FleetFailure::member, "Position in ranks.")
+          .Add("after_us", &answers::FleetFailure::after_us,
+               "Microseconds since the first rank began; by their own clocks since the rank itself began; null without "
+               "times."));
   return *fields;
 }
 
@@ -213,11 +197,9 @@ template <>
 const Fields<answers::FleetStage>& FieldsOf<answers::FleetStage>() {
   static const auto* fields = new Fields<answers::FleetStage>(
       Fields<answers::FleetStage>("stage")
-          .Add(
-              "members", [](const auto& of) { return of.members; }, "Positions in ranks.")
-          .Add(
-              "median_peak_allocated_bytes", [](const auto& of) { return of.median_allocated_bytes; }, "Of the stage.")
-          .Add("median_peak_reserved_bytes", [](const auto& of) { return of.median_reserved_bytes; }, "Of the stage."));
+          .Add("members", &answers::FleetStage::members, "Positions in ranks.")
+          .Add("median_peak_allocated_bytes", &answers::FleetStage::median_allocated_bytes, "Of the stage.")
+          .Add("median_peak_reserved_bytes", &answers::FleetStage::median_reserved_bytes, "Of the stage."));
   return *fields;
 }
 
@@ -225,19 +207,15 @@ template <>
 const Fields<answers::FleetOutlier>& FieldsOf<answers::FleetOutlier>() {
   static const auto* fields = new Fields<answers::FleetOutlier>(
       Fields<answers::FleetOutlier>("outlier")
-          .Add(
-              "member", [](const auto& of) { return of.member; }, "Position in ranks.")
+          .Add("member", &answers::FleetOutlier::member, "Position in ranks.")
           .AddWord(
               "figure", [](const auto& of) { return of.figure; }, {"peak_allocated", "peak_reserved", "stranded"},
               "Which figure.")
-          .Add(
-              "bytes", [](const auto& of) { return of.bytes; }, "Of this rank.")
-          .Add(
-              "median_bytes", [](const auto& of) { return of.median_bytes; }, "Of the ranks it is compared with.")
-          .Add(
-              "spread_bytes", [](const auto& of) { return of.spread_bytes; },
-              "1.4826 times their median distance from the median.")
-          .Add("stage", [](const auto& of) { return of.stage; }, "Position in stages; null: compared with all ranks."));
+          .Add("bytes", &answers::FleetOutlier::bytes, "Of this rank.")
+          .Add("median_bytes", &answers::FleetOutlier::median_bytes, "Of the ranks it is compared with.")
+          .Add("spread_bytes", &answers::FleetOutlier::spread_bytes,
+               "1.4826 times their median distance from the median.")
+          .Add("stage", &answers::FleetOutlier::stage, "Position in stages; null: compared with all ranks."));
   return *fields;
 }
 
@@ -245,24 +223,15 @@ template <>
 const Fields<answers::FleetCause>& FieldsOf<answers::FleetCause>() {
   static const auto* fields = new Fields<answers::FleetCause>(
       Fields<answers::FleetCause>("cause")
-          .Add(
-              "name", [](const auto& of) { return of.name; }, "Stable key of the cause.")
-          .Add(
-              "sentence", [](const auto& of) { return of.sentence; }, "The cause in words.")
-          .Add(
-              "members", [](const auto& of) { return of.members; }, "Ranks that have it.")
-          .Add(
-              "first_of", [](const auto& of) { return of.first_of; }, "Of those, where it is the one to mend first.")
-          .Add(
-              "failed", [](const auto& of) { return of.failed; }, "Of those, where a request failed.")
-          .Add(
-              "median_bytes", [](const auto& of) { return of.median_bytes; },
-              "That it explains in the ranks that have it.")
-          .Add(
-              "most_bytes", [](const auto& of) { return of.most_bytes; }, "The same in the rank with most.")
-          .Add(
-              "line", [](const auto& of) { return NonEmpty(of.line); }, "Line of the program that most of them name.")
-          .Add("line_members", [](const auto& of) { return of.line_members; }, "Ranks that name it."));
+          .Add("name", &answers::FleetCause::name, "Stable key of the cause.")
+          .Add("sentence", &answers::FleetCause::sentence, "The cause in words.")
+          .Add("members", &answers::FleetCause::members, "Ranks that have it.")
+          .Add("first_of", &answers::FleetCause::first_of, "Of those, where it is the one to mend first.")
+          .Add("failed", &answers::FleetCause::failed, "Of those, where a request failed.")
+          .Add("median_bytes", &answers::FleetCause::median_bytes, "That it explains in the ranks that have it.")
+          .Add("most_bytes", &answers::FleetCause::most_bytes, "The same in the rank with most.")
+          .AddNonEmpty("line", &answers::FleetCause::line, "Line of the program that most of them name.")
+          .Add("line_members", &answers::FleetCause::line_members, "Ranks that name it."));
   return *fields;
 }
 
@@ -270,17 +239,10 @@ template <>
 const Fields<answers::FleetGrowth>& FieldsOf<answers::FleetGrowth>() {
   static const auto* fields = new Fields<answers::FleetGrowth>(
       Fields<answers::FleetGrowth>("growth")
-          .Add(
-              "members", [](const auto& of) { return of.members; }, "Positions in ranks.")
-          .Add(
-              "least_bytes_per_step", [](const auto& of) { return of.least_bytes_per_step; },
-              "Of the rank that grows least.")
-          .Add(
-              "most_bytes_per_step", [](const auto& of) { return of.most_bytes_per_step; },
-              "Of the rank that grows most.")
-          .Add(
-              "line", [](const auto& of) { return NonEmpty(of.line); },
-              "Line of the program that makes what is kept."));
+          .Add("members", &answers::FleetGrowth::members, "Positions in ranks.")
+          .Add("least_bytes_per_step", &answers::FleetGrowth::least_bytes_per_step, "Of the rank that grows least.")
+          .Add("most_bytes_per_step", &answers::FleetGrowth::most_bytes_per_step, "Of the rank that grows most.")
+          .AddNonEmpty("line", &answers::FleetGrowth::line, "Line of the program that makes what is kept."));
   return *fields;
 }
 
@@ -288,14 +250,10 @@ template <>
 const Fields<answers::FleetSettings>& FieldsOf<answers::FleetSettings>() {
   static const auto* fields = new Fields<answers::FleetSettings>(
       Fields<answers::FleetSettings>("settings")
-          .Add(
-              "conf", [](const auto& of) { return of.conf; },
-              "As for PYTORCH_CUDA_ALLOC_CONF; empty: the default settings.")
-          .Add(
-              "compat", [](const auto& of) { return of.compat; }, "Whose rules the replay kept.")
-          .Add(
-              "total_bytes", [](const auto& of) { return of.total_bytes; }, "Of the device.")
-          .Add("members", [](const auto& of) { return of.members; }, "Positions in ranks."));
+          .Add("conf", &answers::FleetSettings::conf, "As for PYTORCH_CUDA_ALLOC_CONF; empty: the default settings.")
+          .Add("compat", &answers::FleetSettings::compat, "Whose rules the replay kept.")
+          .Add("total_bytes", &answers::FleetSettings::total_bytes, "Of the device.")
+          .Add("members", &answers::FleetSettings::members, "Positions in ranks."));
   return *fields;
 }
 
@@ -342,9 +300,8 @@ template <>
 const Fields<answers::FleetTried>& FieldsOf<answers::FleetTried>() {
   static const auto* fields = new Fields<answers::FleetTried>(
       Fields<answers::FleetTried>("tried")
-          .Add(
-              "members", [](const auto& of) { return of.members; },
-              "Ranks that have something to replay; each row's lists are in this order.")
+          .Add("members", &answers::FleetTried::members,
+               "Ranks that have something to replay; each row's lists are in this order.")
           .Add(
               "advice", [](const auto& of) { return of.result.advice.sentence; },
               "What the chosen setting would do, or why nothing is to be pasted.")
@@ -360,8 +317,7 @@ template <>
 const Fields<answers::FleetHeat::Row>& FieldsOf<answers::FleetHeat::Row>() {
   static const auto* fields = new Fields<answers::FleetHeat::Row>(
       Fields<answers::FleetHeat::Row>("heat_row")
-          .Add(
-              "member", [](const auto& of) { return of.member; }, "Position in ranks.")
+          .Add("member", &answers::FleetHeat::Row::member, "Position in ranks.")
           .Add(
               "allocated", [](const auto& of) { return SharesText(of.allocated); },
               "The greatest value in each bin, in thousandths of full_bytes, blanks between; - outside the rank's "
@@ -399,47 +355,31 @@ template <>
 const Fields<FleetAnswer>& FieldsOf<FleetAnswer>() {
   static const auto* fields = new Fields<FleetAnswer>(
       Fields<FleetAnswer>("fleet")
-          .Add(
-              "answer", [](const auto& of) { return of.sentences; },
-              "What is wrong in this fleet and on which ranks, as sentences, the most pressing first.")
+          .Add("answer", &FleetAnswer::sentences,
+               "What is wrong in this fleet and on which ranks, as sentences, the most pressing first.")
           .Add(
               "paste",
               [](const auto& of) { return of.tried.has_value() ? of.tried->result.advice.paste : std::nullopt; },
               "Line for the shell that serves all ranks; null where no setting is better than the recorded ones.")
-          .Add(
-              "ranks_assumed", [](const auto& of) { return of.ranks_assumed; }, "How the rank of each file was told.")
-          .Add(
-              "failures_in_order", [](const auto& of) { return of.failures_in_order; },
-              "True where the failures are in the order of time; else of rank.")
-          .Add(
-              "failures", [](const auto& of) { return of.failures; }, "Ranks in which a request found no memory.")
-          .Add(
-              "stages", [](const auto& of) { return of.stages; },
-              "Ranks whose peaks are alike, by their lowest rank; empty where all are of one kind.")
-          .Add(
-              "outliers", [](const auto& of) { return of.outliers; },
-              "Figures that lie apart from those of the same stage, the farthest first.")
-          .Add(
-              "causes", [](const auto& of) { return of.causes; },
-              "Each cause with the ranks that have it; those of failed ranks first.")
-          .Add(
-              "growths", [](const auto& of) { return of.growths; },
-              "Ranks that keep memory from step to step, most a step first.")
-          .Add(
-              "settings", [](const auto& of) { return of.settings; },
-              "What the ranks ran under, the most ranks first; one item where all are alike.")
-          .Add(
-              "tried", [](const auto& of) { return of.tried; },
-              "One setting in all ranks; null where there is nothing to replay.")
-          .Add(
-              "broken", [](const auto& of) { return of.broken; },
-              "Positions in ranks of the files that could not be used.")
-          .Add(
-              "ranks", [](const auto& of) { return of.members; },
-              "The files, in the order of rank; other lists name them by their position here.")
+          .Add("ranks_assumed", &FleetAnswer::ranks_assumed, "How the rank of each file was told.")
+          .Add("failures_in_order", &FleetAnswer::failures_in_order,
+               "True where the failures are in the order of time; else of rank.")
+          .Add("failures", &FleetAnswer::failures, "Ranks in which a request found no memory.")
+          .Add("stages", &FleetAnswer::stages,
+               "Ranks whose peaks are alike, by their lowest rank; empty where all are of one kind.")
+          .Add("outliers", &FleetAnswer::outliers,
+               "Figures that lie apart from those of the same stage, the farthest first.")
+          .Add("causes", &FleetAnswer::causes, "Each cause with the ranks that have it; those of failed ranks first.")
+          .Add("growths", &FleetAnswer::growths, "Ranks that keep memory from step to step, most a step first.")
+          .Add("settings", &FleetAnswer::settings,
+               "What the ranks ran under, the most ranks first; one item where all are alike.")
+          .Add("tried", &FleetAnswer::tried, "One setting in all ranks; null where there is nothing to replay.")
+          .Add("broken", &FleetAnswer::broken, "Positions in ranks of the files that could not be used.")
+          .Add("ranks", &FleetAnswer::members,
+               "The files, in the order of rank; other lists name them by their position here.")
           .Add(
               "heat", [](const auto& of) { return FleetHeatMap{of}; }, "Memory of each rank over time, for a picture.")
-          .Add("notes", [](const auto& of) { return of.notes; }, "What was assumed, guessed, or is not known."));
+          .Add("notes", &FleetAnswer::notes, "What was assumed, guessed, or is not known."));
   return *fields;
 }
 

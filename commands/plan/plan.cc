@@ -212,12 +212,10 @@ template <>
 const Fields<whatif::HeldOutSteps>& FieldsOf<whatif::HeldOutSteps>() {
   static const auto* fields = new Fields<whatif::HeldOutSteps>(
       Fields<whatif::HeldOutSteps>("held_out")
-          .Add(
-              "runs", [](const auto& of) { return of.runs; }, "Of steps that a plan was not made of.")
-          .Add(
-              "mean", [](const auto& of) { return of.mean; },
-              "Their smallest device with the plan, as a part of the one without.")
-          .Add("worst", [](const auto& of) { return of.worst; }));
+          .Add("runs", &whatif::HeldOutSteps::runs, "Of steps that a plan was not made of.")
+          .Add("mean", &whatif::HeldOutSteps::mean,
+               "Their smallest device with the plan, as a part of the one without.")
+          .Add("worst", &whatif::HeldOutSteps::worst));
   return *fields;
 }
 
@@ -233,20 +231,13 @@ const Fields<analyses::PlannedLane>& FieldsOf<analyses::PlannedLane>() {
           .AddWord(
               "size_class", [](const auto& of) { return of.is_small ? "small" : "large"; }, {"small", "large"},
               "Blocks of at most 1 MiB, or of more.")
-          .Add(
-              "segment_bytes", [](const auto& of) { return of.segment_bytes; },
-              "Of the one segment that its blocks lie in.")
-          .Add(
-              "lower_bound", [](const auto& of) { return of.lower_bound; }, "The most that lies in it at one time.")
-          .Add(
-              "requests", [](const auto& of) { return of.requests; }, "That it makes.")
-          .Add(
-              "planned", [](const auto& of) { return of.planned; }, "Of those, the ones that the plan places.")
-          .Add(
-              "before_first_step", [](const auto& of) { return of.prologue; }, "Of those, before the first step.")
-          .Add(
-              "step_kinds", [](const auto& of) { return of.step_kinds; },
-              "Steps that differ; 0: the run is planned as a whole, once."));
+          .Add("segment_bytes", &analyses::PlannedLane::segment_bytes, "Of the one segment that its blocks lie in.")
+          .Add("lower_bound", &analyses::PlannedLane::lower_bound, "The most that lies in it at one time.")
+          .Add("requests", &analyses::PlannedLane::requests, "That it makes.")
+          .Add("planned", &analyses::PlannedLane::planned, "Of those, the ones that the plan places.")
+          .Add("before_first_step", &analyses::PlannedLane::prologue, "Of those, before the first step.")
+          .Add("step_kinds", &analyses::PlannedLane::step_kinds,
+               "Steps that differ; 0: the run is planned as a whole, once."));
   return *fields;
 }
 
@@ -255,39 +246,28 @@ const Fields<answers::PlanAnswer>& FieldsOf<answers::PlanAnswer>() {
   using Answer = answers::PlanAnswer;
   static const auto* fields = new Fields<Answer>(
       Fields<Answer>("plan")
-          .Add(
-              "input", [](const auto& of) { return of.input; }, "The name as given.")
-          .Add(
-              "source", [](const auto& of) { return of.source; }, "What was read.")
-          .Add(
-              "output", [](const auto& of) { return of.output; }, "The plan's file.")
-          .Add(
-              "steps", [](const auto& of) { return of.steps; }, "Steps found in the run.")
-          .Add(
-              "peak_allocated_bytes", [](const auto& of) { return of.peak_allocated_bytes; },
-              "The most that was in use at one time.")
-          .Add(
-              "page_floor_bytes", [](const auto& of) { return of.page_floor_bytes; },
-              "The most that its streams and pools hold at one time in whole pages of 2 MiB, small blocks apart from "
-              "large ones.")
+          .Add("input", &Answer::input, "The name as given.")
+          .Add("source", &Answer::source, "What was read.")
+          .Add("output", &Answer::output, "The plan's file.")
+          .Add("steps", &Answer::steps, "Steps found in the run.")
+          .Add("peak_allocated_bytes", &Answer::peak_allocated_bytes, "The most that was in use at one time.")
+          .Add("page_floor_bytes", &Answer::page_floor_bytes,
+               "The most that its streams and pools hold at one time in whole pages of 2 MiB, small blocks apart from "
+               "large ones.")
           .Add(
               "without_plan", [](const auto& of) { return ShownNeed{of, of.without}; },
               "Under the settings of the trace.")
           .Add(
               "with_plan", [](const auto& of) { return ShownNeed{of, of.with}; }, "Under the plan beside them.")
-          .Add(
-              "held_out", [](const auto& of) { return of.held_out; },
-              "Null: the run has too few steps, or --repeats was given.")
-          .Add(
-              "lasting_only", [](const auto& of) { return of.lasting_only; },
-              "Only what outlives its step has a place in the plan.")
+          .Add("held_out", &Answer::held_out, "Null: the run has too few steps, or --repeats was given.")
+          .Add("lasting_only", &Answer::lasting_only, "Only what outlives its step has a place in the plan.")
           .Add(
               "search_steps", [](const auto& of) { return of.made.search_steps; },
               "Steps that the search for a packing took.")
           .Add(
               "lanes", [](const auto& of) { return of.made.lanes; },
               "By the first request of each. Small blocks are there where planning them makes the device smaller.")
-          .Add("notes", [](const auto& of) { return of.notes; }, "What was not found or not looked for."));
+          .Add("notes", &Answer::notes, "What was not found or not looked for."));
   return *fields;
 }
 

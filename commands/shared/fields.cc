@@ -1,6 +1,8 @@
 #include "commands/shared/fields.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -81,27 +83,102 @@ Json NullOr(const Json& schema) {
   return out;
 }
 
+Json ArrayOf(const Json& items) {
+  Json out;
+  out["type"] = "array";
+  out["items"] = items;
+  return out;
+}
+
+void FieldList::Add(absl::string_view key, Value value, SchemaMaker schema, absl::string_view description) {
+  fields_.push_back({std::string(key), value, schema, std::string(description)});
+}
+
+void FieldList::AddWord(absl::string_view key, Value word, SchemaMaker schema,
+                        const std::vector<absl::string_view>& words, absl::string_view description) {
+  Add(key, word, schema, description);
+  fields_.back().words = std::vector<std::string>(words.begin(), words.end());
+}
+
+void FieldList::AddFrom(const FieldList& fields, Part part) {
+  for (Field field : fields.fields_) {
+    field.path.insert(field.path.begin(), part);
+    fields_.push_back(std::move(field));
+  }
+}
+
+FieldList FieldList::Chosen(absl::string_view name, Keys keys, bool are_chosen) const {
+  FieldList out(name);
+  for (const Field& field : fields_) {
+    const bool is_named = std::find(keys.begin(), keys.end(), field.key) != keys.end();
+    if (is_named == are_chosen) out.fields_.push_back(field);
+  }
+  return out;
+}
+
+Json FieldList::ToJson(const void* of) const {
+  Json out = Json::Object();
+  for (const Field& field : fields_) {
+    const void* object = of;
+    for (const Part& part : field.path) object = part.call(part.get, object);
+    out[field.key] = field.value.call(field.value.get, object);
+  }
+  return out;
+}
+
+Json FieldList::Reference(Definitions& definitions) const {
+  return definitions.Reference(name_, [this](Definitions& all) { return Schema(all); });
+}
+
+Json FieldList::Schema(Definitions& definitions) const {
+  Json required = Json::Array();
+  Json properties = Json::Object();
+  for (const Field& field : fields_) {
+    required.Append(field.key);
+    properties[field.key] = field.SchemaIn(definitions);
+  }
+  Json out;
+  out["type"] = "object";
+  out["additionalProperties"] = false;
+  out["required"] = required;
+  out["properties"] = properties;
+  return out;
+}
+
+Json FieldList::Field::SchemaIn(Definitions& definitions) const {
+  Json out = schema(definitions);
+  if (!words.empty()) {
+    const bool may_be_null = std::holds_alternative<Json::Items>(out["type"].value());
+    out["enum"] = words;
+    if (may_be_null) out["enum"].Append(nullptr);
+  }
+  if (least.has_value()) out[out.Has("items") ? "minItems" : "minimum"] = *least;
+  if (most.has_value()) out["maximum"] = *most;
+  if (!description.empty()) out["description"] = description;
+  return out;
+}
+
 template <>
 const Fields<trace::Note>& FieldsOf<trace::Note>() {
-  static const auto* fields =
-      new Fields<trace::Note>(Fields<trace::Note>("note")
-                                  .Add(
-                                      "name", [](const auto& note) { return note.name; }, "Stable key.")
-                                  .Add(
-                                      "message", [](const auto& note) { return note.message; }, "One sentence.")
-                                  .Add("count", [](const auto& note) { return note.count; }, "How often."));
+  static const auto* fields = new Fields<trace::Note>(Fields<trace::Note>("note")
+                                                          .Add("name", &trace::Note::name, "Stable key.")
+                                                          .Add("message", &trace::Note::message, "One sentence.")
+                                                          .Add("count", &trace::Note::count, "How often."));
   return *fields;
 }
 
-std::string SchemaText(absl::string_view title, absl::string_view description, absl::string_view root,
+std::string SchemaText(absl::string_view title, absl::string_view description, const Json& root,
                        const Definitions& definitions) {
   const auto append = [](std::string* out, const auto& member) {
     absl::StrAppend(out, "    ", Json(member.first).ToCompactText(), ": ", ObjectText(member.second));
   };
-  return absl::StrCat(
+  std::string out = absl::StrCat(
       "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": ", Json(title).ToCompactText(),
-      ",\n  \"description\": ", Json(description).ToCompactText(), ",\n  \"$ref\": \"#/$defs/", root,
-      "\",\n  \"$defs\": {\n", absl::StrJoin(definitions.all(), ",\n", append), "\n  }\n}\n");
+      ",\n  \"description\": ", Json(description).ToCompactText());
+  for (const auto& [key, value] : std::get<Json::Members>(root.value())) {
+    absl::StrAppend(&out, ",\n  ", Json(key).ToCompactText(), ": ", OnOneLine(value));
+  }
+  return absl::StrCat(out, ",\n  \"$defs\": {\n", absl::StrJoin(definitions.all(), ",\n", append), "\n  }\n}\n");
 }
 
 }  // namespace ashlar::report

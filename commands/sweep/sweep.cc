@@ -358,6 +358,9 @@ struct ShownSetting {
   const answers::SweepAnswer& answer;
   const SweepRow& row;
 };
+struct BriefFidelity {
+  const replay::Fidelity& of;
+};
 struct TraceFigures {
   const whatif::WhatIfRow& row;
 };
@@ -366,6 +369,11 @@ std::vector<TraceFigures> FiguresOfTraces(const ShownSetting& of) {
   std::vector<TraceFigures> out;
   for (const whatif::WhatIfRow& row : of.row.traces) out.push_back({row});
   return out;
+}
+
+std::optional<BriefFidelity> BriefFidelityOf(const ShownInput& of) {
+  if (!of.input.fidelity.has_value()) return std::nullopt;
+  return BriefFidelity{*of.input.fidelity};
 }
 
 std::vector<ShownInput> ShownInputs(const answers::SweepAnswer& answer) {
@@ -388,17 +396,14 @@ std::optional<Count> OfSearch(const SweepResult& result, Count count) {
 }  // namespace
 
 template <>
-const Fields<replay::Fidelity>& FieldsOf<replay::Fidelity>() {
-  static const auto* fields = new Fields<replay::Fidelity>(
-      Fields<replay::Fidelity>("fidelity")
-          .Add(
-              "matched", [](const auto& of) { return of.matched; },
-              "Number of recorded allocations that the replay put at the recorded address.")
-          .Add(
-              "total", [](const auto& of) { return of.total; }, "Number of recorded allocations.")
-          .Add(
-              "is_exact", [](const auto& of) { return of.IsExact(); },
-              "All addresses, all segments and the final state are as recorded."));
+const Fields<BriefFidelity>& FieldsOf<BriefFidelity>() {
+  static const auto* fields =
+      new Fields<BriefFidelity>(Fields<BriefFidelity>("fidelity")
+                                    .AddFrom(FieldsOf<replay::Fidelity>().Only("fidelity", {"matched", "total"}),
+                                             [](const auto& brief) -> const replay::Fidelity& { return brief.of; })
+                                    .Add(
+                                        "is_exact", [](const auto& brief) { return brief.of.IsExact(); },
+                                        "All addresses, all segments and the final state are as recorded."));
   return *fields;
 }
 
@@ -427,9 +432,8 @@ const Fields<ShownInput>& FieldsOf<ShownInput>() {
           .Add(
               "recorded_peak_reserved_bytes", [](const auto& of) { return of.input.recorded_peak_reserved_bytes; },
               "Greatest sum of segments in the record's own window, bytes; null for a request trace.")
-          .Add(
-              "fidelity", [](const auto& of) { return of.input.fidelity; },
-              "How exactly the recorded settings reproduce the record; null for a request trace."));
+          .Add("fidelity", &BriefFidelityOf,
+               "How exactly the recorded settings reproduce the record; null for a request trace."));
   return *fields;
 }
 
@@ -500,16 +504,12 @@ template <>
 const Fields<answers::SweepNote>& FieldsOf<answers::SweepNote>() {
   static const auto* fields = new Fields<answers::SweepNote>(
       Fields<answers::SweepNote>("note")
-          .Add(
-              "name", [](const auto& note) { return note.name; }, "Stable key of the note.")
-          .Add(
-              "message", [](const auto& note) { return note.message; }, "The note in words.")
-          .Add(
-              "traces", [](const auto& note) { return note.traces; },
-              "The traces that it holds for: positions in traces, from 0, ascending.")
+          .Add("name", &answers::SweepNote::name, "Stable key of the note.")
+          .Add("message", &answers::SweepNote::message, "The note in words.")
+          .Add("traces", &answers::SweepNote::traces,
+               "The traces that it holds for: positions in traces, from 0, ascending.")
           .AtLeast(1)
-          .Add(
-              "counts", [](const auto& note) { return note.counts; }, "How often it occurred in each of them.")
+          .Add("counts", &answers::SweepNote::counts, "How often it occurred in each of them.")
           .AtLeast(1));
   return *fields;
 }

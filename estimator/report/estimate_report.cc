@@ -14,7 +14,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
-#include "commands/shared/json_values.h"
 #include "commands/shared/layout.h"
 #include "estimator/program.h"
 
@@ -106,24 +105,6 @@ void AppendPhases(const DryRun& run, std::string& out) {
   }
   const std::int64_t others = groups.back().last - groups.front().first + 1 - shown;
   if (others > 0) absl::StrAppend(&out, "  ", others, " steps more in --json\n");
-}
-
-report::Json PartsJson(const MomentParts& parts, std::uint64_t reserved_bytes) {
-  return {{"weights_bytes", parts.weights},         {"optimizer_bytes", parts.optimizer},
-          {"gradients_bytes", parts.gradients},     {"saved_activations_bytes", parts.saved_activations},
-          {"temporaries_bytes", parts.temporaries}, {"batch_bytes", parts.batch},
-          {"libraries_bytes", parts.libraries},     {"rounding_and_cache_bytes", reserved_bytes - parts.total()}};
-}
-
-report::Json PhasesJson(const DryRun& run) {
-  report::Json out = report::Json::Array();
-  for (const PhaseParts& phase : run.phases) {
-    report::Json row = {{"step", phase.step}, {"phase", phase.phase}};
-    row.Update(PartsJson(phase.parts, phase.reserved_bytes));
-    row["reserved_bytes"] = phase.reserved_bytes;
-    out.Append(std::move(row));
-  }
-  return out;
 }
 
 namespace {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "commands/shared/json_values.h"
 #include "estimator/estimate.h"
 #include "estimator/levers/fit.h"
 #include "estimator/levers/levers.h"
@@ -22,19 +21,15 @@ struct EstimateReport {
   std::optional<Fit> fit = {};
 };
 
-// Its sections, for terminals and as JSON.
+// Its sections, for terminals.
 void AppendShuffles(const Estimate& of, const ShuffleResult& result, std::string& out);
 void AppendPhases(const DryRun& run, std::string& out);
-report::Json PartsJson(const MomentParts& parts, std::uint64_t reserved_bytes);
-report::Json PhasesJson(const DryRun& run);
 void AppendLevers(const Estimate& of, const LeverResult& result, std::string& out);
 void AppendFit(const Fit& fit, std::string& out);
-report::Json LeversJson(const LeverResult& result);
-report::Json FitJson(const Fit& fit);
-report::Json ShufflesJson(const ShuffleResult& result);
 
 std::string ToText(const EstimateReport& report);
-std::string ToJson(const EstimateReport& report);  // docs/schemas/estimate.schema.json
+std::string ToJson(const EstimateReport& report);
+std::string EstimateSchema();  // docs/schemas/estimate.schema.json
 
 }  // namespace ashlar::estimate
 

@@ -5,7 +5,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
-#include "commands/shared/json_values.h"
 #include "commands/shared/layout.h"
 #include "estimator/report/estimate_report.h"
 
@@ -14,7 +13,6 @@ namespace {
 
 using report::AppendSection;
 using report::AppendWrapped;
-using report::OrNull;
 using report::Shortened;
 
 // With a star what takes more in memory without end than there is, and yet runs in it.
@@ -56,24 +54,6 @@ void AppendBatch(const char* what, const LargestBatch& largest, std::uint64_t ca
 std::string NamesOf(const LeverSet& set) {
   return absl::StrJoin(set.levers, ", ",
                        [](std::string* text, const Lever* lever) { absl::StrAppend(text, lever->change.name); });
-}
-
-report::Json BatchJson(const LargestBatch& largest) {
-  return {{"batch", largest.batch},
-          {"device_bytes", largest.device_bytes},
-          {"tried", largest.tried},
-          {"is_bounded", largest.is_bounded},
-          {"exceptions", largest.exceptions}};
-}
-
-report::Json SetJson(const std::optional<LeverSet>& set) {
-  if (!set.has_value()) return nullptr;
-  report::Json out = {{"levers", report::Json::Array()},
-                      {"flags", set->flags},
-                      {"price", set->price},
-                      {"device_bytes", set->measured.device_bytes}};
-  for (const Lever* lever : set->levers) out["levers"].Append(lever->change.name);
-  return out;
 }
 
 }  // namespace
@@ -143,46 +123,9 @@ void AppendFit(const Fit& fit, std::string& out) {
   AppendBatch("with these", *fit.largest_cheapest, fit.capacity_bytes, out);
 }
 
-report::Json LeversJson(const LeverResult& result) {
-  report::Json out = {{"device_bytes", result.asked.device_bytes},
-                      {"fits", OrNull(result.asked.fits)},
-                      {"rows", report::Json::Array()},
-                      {"skipped", report::Json::Array()}};
-  for (const LeverRow& row : result.rows) {
-    out["rows"].Append(
-        {{"lever", row.lever->change.name},
-         {"flags", row.flags},
-         {"costs", row.lever->change.costs},
-         {"price", row.lever->change.price > 0 ? report::Json(row.lever->change.price) : report::Json(nullptr)},
-         {"saved_bytes", row.saved_bytes},
-         {"device_bytes", row.measured.device_bytes},
-         {"fits", OrNull(row.measured.fits)}});
-  }
-  for (const LeverSkipped& skipped : result.skipped) {
-    out["skipped"].Append({{"lever", skipped.lever->change.name}, {"why", skipped.why}});
-  }
-  return out;
-}
-
-report::Json FitJson(const Fit& fit) {
-  return {{"capacity_bytes", fit.capacity_bytes},
-          {"fits", fit.asked.fits == true},
-          {"device_bytes", fit.asked.device_bytes},
-          {"largest_batch", BatchJson(fit.largest)},
-          {"cheapest", SetJson(fit.cheapest)},
-          {"largest_batch_of_cheapest",
-           fit.largest_cheapest.has_value() ? BatchJson(*fit.largest_cheapest) : report::Json(nullptr)},
-          {"least", SetJson(fit.least)},
-          {"sets_tried", fit.sets_tried}};
-}
-
 namespace {
 
 using report::Printable;
-
-report::Json QuantilesJson(const Quantiles& of) {
-  return {{"least", of.least}, {"median", of.median}, {"p95", of.p95}, {"most", of.most}};
-}
 
 std::string SettingsText(const ShuffleRow& row) {
   return absl::StrCat(row.conf.empty() ? "default" : Printable(row.conf), row.needs_fraction ? " *" : "");
@@ -263,30 +206,6 @@ void AppendShuffles(const Estimate& of, const ShuffleResult& result, std::string
     text = absl::StrCat("the lowest peaks: ", text, "; with --device or --capacity failures are counted");
   }
   AppendWrapped(text, 2, out);
-}
-
-report::Json ShufflesJson(const ShuffleResult& result) {
-  report::Json out = {{"shuffles", result.shuffles},
-                      {"steps", result.steps},
-                      {"epoch_steps", result.epoch_steps},
-                      {"batchings", report::Json::Array()},
-                      {"rows", report::Json::Array()}};
-  for (const ShuffleBatching& batching : result.batchings) {
-    out["batchings"].Append({{"batching", std::string(BatchingName(batching.batching))},
-                             {"padded_tokens", QuantilesJson(batching.padded_tokens)},
-                             {"peak_requested_bytes", QuantilesJson(batching.requested)}});
-  }
-  for (const ShuffleRow& row : result.rows) {
-    out["rows"].Append(
-        {{"batching", std::string(BatchingName(row.batching))},
-         {"conf", row.conf},
-         {"is_asked", row.is_asked},
-         {"memory_fraction", row.needs_fraction ? report::Json(1) : report::Json(nullptr)},
-         {"failed", row.failed.has_value() ? report::Json(*row.failed) : report::Json(nullptr)},
-         {"failed_step", row.failed_step.has_value() ? QuantilesJson(*row.failed_step) : report::Json(nullptr)},
-         {"peak_reserved_bytes", row.reserved.has_value() ? QuantilesJson(*row.reserved) : report::Json(nullptr)}});
-  }
-  return out;
 }
 
 }  // namespace ashlar::estimate

@@ -149,13 +149,13 @@ class Phase:
     # model, forward, backward, optimizer step: at their greatest need of all the step's batches; between steps: its
     # end, what a step leaves.
     phase: str
-    weights_bytes: int  # As in parts.
-    optimizer_bytes: int  # As in parts.
-    gradients_bytes: int  # As in parts.
-    saved_activations_bytes: int  # As in parts.
-    temporaries_bytes: int  # As in parts.
-    batch_bytes: int  # As in parts.
-    libraries_bytes: int  # As in parts.
+    weights_bytes: int  # Parameters and copies of them.
+    optimizer_bytes: int  # Optimizer states.
+    gradients_bytes: int  # Of parameters.
+    saved_activations_bytes: int  # Made in a forward pass and kept for backward.
+    temporaries_bytes: int  # Gradients of activations, recomputed activations, scratch.
+    batch_bytes: int  # Inputs.
+    libraries_bytes: int  # Workspaces kept for good.
     rounding_and_cache_bytes: int  # Reserved less all the above.
     reserved_bytes: int  # Then, without driver and context.
 
@@ -192,8 +192,8 @@ class Quantiles:
 @dataclasses.dataclass(frozen=True)
 class ShuffleBatching:
     batching: Literal["fixed", "dynamic", "uniform"]  # How batches are made.
-    padded_tokens: Optional[Quantiles]  # Of the longest batch of each shuffle.
-    peak_requested_bytes: Optional[Quantiles]  # Over the shuffles.
+    padded_tokens: Quantiles  # Of the longest batch of each shuffle.
+    peak_requested_bytes: Quantiles  # Over the shuffles.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,7 +263,7 @@ class Fit:
     capacity_bytes: int  # Of the whole device.
     fits: bool  # As asked, in both orders of addresses.
     device_bytes: int  # As asked, in memory without end.
-    largest_batch: Optional[LargestBatch]  # As asked.
+    largest_batch: LargestBatch  # As asked.
     cheapest: Optional[LeverSet]  # The lowest price that fits; null where it fits as asked, or none does.
     largest_batch_of_cheapest: Optional[LargestBatch]  # With those levers.
     least: Optional[LeverSet]  # Where none fits, the one that needs least.

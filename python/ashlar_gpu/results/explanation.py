@@ -223,9 +223,9 @@ class Program:
 @dataclasses.dataclass(frozen=True)
 class FixRow:
     peak_reserved_bytes: int  # Greatest sum of segments, bytes.
-    ooms: int  # Requests that failed.
-    retries: int  # Times the cache was returned on the way to new memory.
-    driver_calls: int  # Calls of the device that obtain or return memory.
+    ooms: int  # Number of failed requests.
+    retries: int  # Number of requests for which the cache went back to the device.
+    driver_calls: int  # Number of calls that obtain or return memory.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -298,12 +298,12 @@ class Projected:
 @dataclasses.dataclass(frozen=True)
 class WhatIf:
     conf: str  # As for PYTORCH_CUDA_ALLOC_CONF; empty: the default settings.
-    is_recorded_setting: bool  # True for the baseline's row.
+    is_recorded_setting: bool  # The settings of the recorded run.
     peak_reserved_bytes: int  # Greatest sum of segments, bytes.
     peak_allocated_bytes: int  # Greatest sum of live blocks, bytes.
-    ooms: int  # Requests that failed.
-    driver_calls: int  # Calls of the device that obtain or return memory.
-    estimated_driver_ns: int  # Nanoseconds of the device's calls by a cost model; for comparing rows.
+    ooms: int  # Number of failed requests.
+    driver_calls: int  # Number of calls that obtain or return memory.
+    estimated_driver_ns: int  # Nanoseconds of those calls by the simulated device's cost model.
     feasible: Optional[bool]  # No request failed; null where the capacity is not known.
     # The request that ended the recorded run is served; null where none ended it, or the capacity is not known.
     gets_past: Optional[bool]

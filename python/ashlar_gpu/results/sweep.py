@@ -13,8 +13,8 @@ from ashlar_gpu._answer import Answer
 
 @dataclasses.dataclass(frozen=True)
 class Fidelity:
-    matched: int  # Number of recorded allocations that the replay put at the recorded address.
-    total: int  # Number of recorded allocations.
+    matched: int  # Allocations that landed at the recorded address, and recorded failures that failed again.
+    total: int  # Recorded allocations, failed ones included.
     is_exact: bool  # All addresses, all segments and the final state are as recorded.
 
 

@@ -175,8 +175,8 @@ export type Shuffles = {
 
 export type ShuffleBatching = {
   batching: 'fixed' | 'dynamic' | 'uniform';
-  padded_tokens: Quantiles | null;
-  peak_requested_bytes: Quantiles | null;
+  padded_tokens: Quantiles;
+  peak_requested_bytes: Quantiles;
 };
 
 export type Quantiles = {
@@ -222,7 +222,7 @@ export type Fit = {
   capacity_bytes: number;
   fits: boolean;
   device_bytes: number;
-  largest_batch: LargestBatch | null;
+  largest_batch: LargestBatch;
   cheapest: LeverSet | null;
   largest_batch_of_cheapest: LargestBatch | null;
   least: LeverSet | null;
