@@ -1,24 +1,14 @@
-// The parts of an explanation's text, JSON and Markdown that say who holds the memory, by name; nothing where the input
-// has no names.
-//
-//   AppendHeld(explanation.memory.holders.names, text);
+// The part of an explanation's JSON that says who holds the memory, by name; null where the input has no names.
 #ifndef ASHLAR_COMMANDS_EXPLAIN_HELD_REPORT_H_
 #define ASHLAR_COMMANDS_EXPLAIN_HELD_REPORT_H_
 
 #include <optional>
-#include <string>
 
 #include "analyzer/analyses/holders/held_by_name.h"
 #include "commands/shared/json_values.h"
 
 namespace ashlar::report {
 
-// "losses[] (graph of 5,516 nodes) in leaks.py:18 history_of_losses".
-std::string HolderText(const trace::Holder& holder);
-// ", 63.4 MiB a step since step 2"; empty where it does not grow.
-std::string GrowthText(const std::optional<analyses::HolderGrowth>& growth);
-
-void AppendHeld(const std::optional<analyses::HeldByName>& held, std::string& out);
 Json HeldJson(const std::optional<analyses::HeldByName>& held);
 
 }  // namespace ashlar::report

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "commands/bound/bound.h"
+#include "commands/diff/diff.h"
 #include "commands/fleet/fleet.h"
 #include "commands/plan/plan.h"
 #include "commands/sweep/sweep.h"
@@ -127,6 +128,7 @@ void ExpectSchema(const std::string& name, const std::string& wanted) {
 
 TEST(FieldsTest, TheSchemasAreTheFields) {
   ExpectSchema("bound.schema.json", BoundSchema());
+  ExpectSchema("diff.schema.json", DiffSchema());
   ExpectSchema("fleet.schema.json", FleetSchema());
   ExpectSchema("plan.schema.json", PlanSchema());
   ExpectSchema("sweep.schema.json", SweepSchema());
