@@ -21,6 +21,7 @@ struct DiffFlags {
   std::string a, b;
   std::string at = "peak";
   std::string fail_over;
+  std::string format = "text";
   bool json = false;
   ReplayFlags replay;
 };
@@ -38,6 +39,12 @@ std::uint64_t GrewBy(const answers::DiffAnswer& diff) {
   const core::Accounting& b = diff.diff.b.bytes;
   return std::max(b.reserved_bytes - std::min(a.reserved_bytes, b.reserved_bytes),
                   b.allocated_bytes - std::min(a.allocated_bytes, b.allocated_bytes));
+}
+
+std::string Printed(const answers::DiffAnswer& diff, const DiffFlags& flags) {
+  if (flags.format == "markdown") return report::ToMarkdown(diff);
+  if (flags.json || flags.format == "json") return report::ToJson(diff);
+  return Colored(report::Fitted(report::ToText(diff), {}));
 }
 
 int RunDiff(const DiffFlags& flags) {
@@ -63,9 +70,7 @@ int RunDiff(const DiffFlags& flags) {
   line.Show("comparing the two");
   const absl::StatusOr<answers::DiffAnswer> diff = answers::MakeDiff(flags.a, *a, flags.b, *b, *moment);
   if (!diff.ok()) return FailLoad(diff.status());
-  if (!Print(flags.json ? report::ToJson(*diff) : Colored(report::Fitted(report::ToText(*diff), {})))) {
-    return kUnreadable;
-  }
+  if (!Print(Printed(*diff, flags))) return kUnreadable;
   return most.has_value() && GrewBy(*diff) > *most ? kCheckFailed : kOk;
 }
 
@@ -81,7 +86,10 @@ void AddDiff(CommandLine& line) {
   app.Add("--fail-over", flags->fail_over,
           "exit code 1 where reserved or allocated memory grew by more, such as 100MiB")
       .Takes("SIZE");
-  app.Add("--json", flags->json, "print JSON (ashlar schema diff)");
+  const Flag json = app.Add("--json", flags->json, "print JSON (ashlar schema diff)");
+  app.Add("--format", flags->format, "text, json, or markdown to paste into an issue")
+      .OneOf({"text", "json", "markdown"})
+      .Excludes(json);
   AddColorFlag(app);
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunDiff(*flags); });

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "commands/commands.h"
 #include "commands/shared/layout.h"
+#include "commands/watch/asked_names.h"
 #include "commands/watch/watch.h"
 #include "commands/watch_screen.h"
 #include "console/command.h"
@@ -23,21 +25,29 @@ namespace {
 
 constexpr double kLeastInterval = 0.05;
 constexpr double kMostInterval = 3600;
+constexpr int kNamesLookMilliseconds = 50;
+constexpr int kMostNamesWaitMilliseconds = 60'000;
 
 struct WatchFlags {
   std::string input;
   double interval_seconds = 1;
   bool once = false;
   bool json = false;
+  bool names = false;
 };
 
-// A number is a process, unless a file has that name.
-absl::StatusOr<std::string> FileOf(const std::string& input) {
+std::optional<std::int64_t> ProcessOf(const std::string& input) {
   std::int64_t pid = 0;
   const bool is_number =
       absl::c_all_of(input, [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
-  if (!is_number || !absl::SimpleAtoi(input, &pid) || access(input.c_str(), F_OK) == 0) return input;
-  return answers::RecordedFileOf(pid);
+  return is_number && absl::SimpleAtoi(input, &pid) ? std::optional(pid) : std::nullopt;
+}
+
+// A number is a process, unless a file has that name.
+absl::StatusOr<std::string> FileOf(const std::string& input) {
+  const std::optional<std::int64_t> pid = ProcessOf(input);
+  if (!pid.has_value() || access(input.c_str(), F_OK) == 0) return input;
+  return answers::RecordedFileOf(*pid);
 }
 
 bool IsDumb() {
@@ -95,7 +105,39 @@ int RunOnce(answers::WatchedFile& file, bool as_json) {
   return Print(as_json ? report::ToJson(*answer) : report::ToText(*answer, report::TextWidth())) ? kOk : kUnreadable;
 }
 
+// Python answers between two of its instructions: a call of a library that lasts is waited for.
+absl::Status WaitForAnswer(const answers::AskedProcess& process) {
+  const WatchScreen signals(/*draws=*/false);
+  for (int waited = 0; !process.HasAnswered(); waited += kNamesLookMilliseconds) {
+    if (!process.IsAlive()) {
+      return absl::UnavailableError(absl::StrCat("process ", process.pid(), " has ended before it answered"));
+    }
+    if (waited >= kMostNamesWaitMilliseconds) {
+      return absl::DeadlineExceededError(absl::StrCat("process ", process.pid(), " has not answered within ",
+                                                      kMostNamesWaitMilliseconds / 1000,
+                                                      " s: its main thread is in a call that lasts; ask again"));
+    }
+    if (signals.WaitForEnd(kNamesLookMilliseconds)) return absl::CancelledError("nothing was waited for any more");
+  }
+  return absl::OkStatus();
+}
+
+int RunNames(const WatchFlags& flags) {
+  const std::optional<std::int64_t> pid = ProcessOf(flags.input);
+  if (!pid.has_value()) {
+    return Fail(kUsage, absl::InvalidArgumentError("--names: a process is asked: give its number, not a file"));
+  }
+  absl::StatusOr<answers::AskedProcess> process = answers::AskedProcess::Find(*pid);
+  if (!process.ok()) return Fail(kUnreadable, process.status());
+  if (absl::Status status = process->Ask(); !status.ok()) return Fail(kUnreadable, status);
+  if (absl::Status status = WaitForAnswer(*process); !status.ok()) return Fail(kUnreadable, status);
+  const absl::StatusOr<answers::AskedNames> names = answers::ReadNames(process->snapshot());
+  if (!names.ok()) return Fail(kUnreadable, names.status());
+  return Print(report::ToText(*process, *names)) ? kOk : kUnreadable;
+}
+
 int RunWatch(const WatchFlags& flags) {
+  if (flags.names) return RunNames(flags);
   if (!(flags.interval_seconds >= kLeastInterval && flags.interval_seconds <= kMostInterval)) {
     return Fail(kUsage, absl::InvalidArgumentError(absl::StrCat("--interval: ", flags.interval_seconds,
                                                                 " is not between 0.05 and 3600 seconds")));
@@ -119,8 +161,12 @@ void AddWatch(CommandLine& line) {
   app.Add("input", flags->input, "the number of a process that records, or the file that is being recorded into")
       .Required();
   app.Add("--interval", flags->interval_seconds, "seconds between looks (default 1)");
-  app.Add("--once", flags->once, "one look, as text");
-  app.Add("--json", flags->json, "one look, as JSON (ashlar schema watch)");
+  const Flag once = app.Add("--once", flags->once, "one look, as text");
+  const Flag json = app.Add("--json", flags->json, "one look, as JSON (ashlar schema watch)");
+  app.Add("--names", flags->names,
+          "asks a PyTorch program under record or dry-run who holds its memory now, by name; it waits meanwhile")
+      .Excludes(once)
+      .Excludes(json);
   app.OnRun([flags] { return RunWatch(*flags); });
 }
 

@@ -88,7 +88,7 @@ void TrySetting(const CardsOfReport& run, ProcessMemory memory, const answers::P
   const std::optional<std::string> conf = answers::SettingToTry(*report.explanation);
   if (!conf.has_value()) return;
   const std::string why_not = WhyNotRunAgain(run.choice, run.first);
-  const absl::StatusOr<answers::TriedSetting> tried =
+  const absl::StatusOr<answers::SettingRun> tried =
       why_not.empty() ? RunUnderSetting(*conf, run.first, memory, run.relay, progress, report)
                       : absl::UnavailableError(why_not);
   if (!tried.ok()) {

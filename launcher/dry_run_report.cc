@@ -234,6 +234,17 @@ const Fields<cli::HollowMachine>& FieldsOf<cli::HollowMachine>() {
 }
 
 template <>
+const Fields<cli::LibraryBytes>& FieldsOf<cli::LibraryBytes>() {
+  using Library = cli::LibraryBytes;
+  static const auto* fields = new Fields<Library>(
+      Fields<Library>("library")
+          .AddNonEmpty("name", &Library::name,
+                       "Of its file, such as libc10_cuda.so, which is PyTorch's allocator; null where it is not known.")
+          .Add("bytes", &Library::bytes, "As it asked for them."));
+  return *fields;
+}
+
+template <>
 const Fields<cli::AccountedDevice>& FieldsOf<cli::AccountedDevice>() {
   using Device = cli::AccountedDevice;
   static const auto* fields =
@@ -244,7 +255,10 @@ const Fields<cli::AccountedDevice>& FieldsOf<cli::AccountedDevice>() {
                              .Add("peak_bytes", &Device::peak_bytes, "Of all processes on it, contexts included.")
                              .Add("used_at_end_bytes", &Device::used_at_end_bytes, "When this process ended.")
                              .Add("out_of_memory", &Device::out_of_memory,
-                                  "Calls of this process that found no memory; PyTorch tries again after one."));
+                                  "Calls of this process that found no memory; PyTorch tries again after one.")
+                             .Add("libraries", &Device::libraries,
+                                  "By the library that called: what this process had asked for when that was most. "
+                                  "Most bytes first."));
   return *fields;
 }
 

@@ -29,7 +29,7 @@ bool RanUnder(const std::string& conf, const answers::Explanation& explanation) 
 
 }  // namespace
 
-absl::StatusOr<answers::TriedSetting> RunUnderSetting(const std::string& conf, const FirstRun& first,
+absl::StatusOr<answers::SettingRun> RunUnderSetting(const std::string& conf, const FirstRun& first,
                                                       const ProcessMemory& memory, SignalRelay& relay,
                                                       const answers::Progress& progress, const RunReport& report) {
   Rerun rerun = {absl::StrCat("under ", whatif::NameOf(conf)), first.launch, report.machine.text};
@@ -47,7 +47,7 @@ absl::StatusOr<answers::TriedSetting> RunUnderSetting(const std::string& conf, c
   const absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*run, memory, progress);
   if (!explanation.ok()) return explanation.status();
   if (!RanUnder(conf, *explanation)) return absl::UnavailableError("the program sets its own");
-  return answers::TriedSetting{conf, end.why_not.empty(), PeakReservedOf(*run)};
+  return answers::SettingRun{conf, end.why_not.empty(), PeakReservedOf(*run)};
 }
 
 }  // namespace ashlar::cli

@@ -2,7 +2,7 @@
 // rest of the program was not recorded, the program itself shows.
 //
 //   const std::optional<std::string> conf = answers::SettingToTry(*report.explanation);
-//   absl::StatusOr<answers::TriedSetting> tried = RunUnderSetting(*conf, first, memory, relay, progress, report);
+//   absl::StatusOr<answers::SettingRun> tried = RunUnderSetting(*conf, first, memory, relay, progress, report);
 //
 // The first run's answer stays as it is, whatever becomes of this one.
 #ifndef ASHLAR_LAUNCHER_SETTING_RUN_H_
@@ -19,7 +19,7 @@
 namespace ashlar::cli {
 
 // What came of it. Unavailable where it was not run to an answer, and why.
-absl::StatusOr<answers::TriedSetting> RunUnderSetting(const std::string& conf, const FirstRun& first,
+absl::StatusOr<answers::SettingRun> RunUnderSetting(const std::string& conf, const FirstRun& first,
                                                       const ProcessMemory& memory, SignalRelay& relay,
                                                       const answers::Progress& progress, const RunReport& report);
 

@@ -8,13 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/steps/steps.h"
 #include "commands/shared/fields.h"
-#include "commands/shared/json_values.h"
+#include "commands/shared/held_text.h"
 #include "commands/shared/layout.h"
+#include "commands/shared/markdown.h"
 
 namespace ashlar::answers {
 namespace {
@@ -60,8 +63,26 @@ void NoteSide(const DiffInput& side, const TracedRun& run, std::vector<trace::No
   if (!run.has_events) {
     notes.push_back({"no_events", absl::StrCat(side.name, ": the file has one state, not how it came about"), 1});
   }
-  for (trace::Note& note : NotesOfSettings(run.options)) {
+  for (const trace::Note& note : NotesOfSettings(run.options)) {
     notes.push_back({note.name, absl::StrCat(side.name, ": ", note.message), note.count});
+  }
+}
+
+std::optional<analyses::HeldByName> HeldThen(const TracedRun& run, timeline::EventIndex event) {
+  if (!run.held.has_value()) return std::nullopt;
+  return analyses::HeldAt(*run.held, run.timeline, event);
+}
+
+void CompareNames(DiffAnswer& out) {
+  if (out.a.held.has_value() && out.b.held.has_value()) {
+    out.by_name = analyses::DiffNames(*out.a.held, *out.b.held);
+  } else if (out.a.held.has_value() || out.b.held.has_value()) {
+    const DiffInput& without = out.a.held.has_value() ? out.b : out.a;
+    out.notes.push_back({"no_names",
+                         absl::StrCat(without.name,
+                                      ": who holds the memory is not in this file; "
+                                      "dry-run, record and ashlar_gpu.on_oom write it"),
+                         1});
   }
 }
 
@@ -77,8 +98,8 @@ absl::StatusOr<DiffAnswer> MakeDiff(const std::string& a_name, const TracedRun& 
   const absl::StatusOr<timeline::EventIndex> b_event = MomentOf(b, moment);
   if (!b_event.ok()) return located(b_event.status(), b_name);
   DiffAnswer out;
-  out.a = {a_name, a.source, Describe(a, moment, *a_event)};
-  out.b = {b_name, b.source, Describe(b, moment, *b_event)};
+  out.a = {a_name, a.source, Describe(a, moment, *a_event), HeldThen(a, *a_event)};
+  out.b = {b_name, b.source, Describe(b, moment, *b_event), HeldThen(b, *b_event)};
   const analyses::Steps a_steps = analyses::FindSteps(a.timeline, &a.stacks, a.annotations);
   const analyses::Steps b_steps = analyses::FindSteps(b.timeline, &b.stacks, b.annotations);
   out.diff = analyses::DiffStates({&a.timeline, *a_event, &a.stacks, PhasesOf(a_steps)},
@@ -87,6 +108,7 @@ absl::StatusOr<DiffAnswer> MakeDiff(const std::string& a_name, const TracedRun& 
   out.has_stacks = a.stacks.stack_count() + b.stacks.stack_count() > 0;
   NoteSide(out.a, a, out.notes);
   NoteSide(out.b, b, out.notes);
+  CompareNames(out);
   return out;
 }
 
@@ -97,6 +119,7 @@ namespace {
 
 using analyses::DiffParts;
 using analyses::DiffRow;
+using analyses::NameDiffRow;
 
 constexpr std::size_t kMostRows = 7;  // of each view
 constexpr std::size_t kPartWidth = 70;
@@ -107,55 +130,134 @@ std::string Grown(std::uint64_t a, std::uint64_t b) {
   return b > a ? absl::StrCat("+", FormatBytes(b - a)) : absl::StrCat("-", FormatBytes(a - b));
 }
 
-void AppendPartPair(const char* name, std::uint64_t a, std::uint64_t b, std::string& out) {
-  out += absl::StrFormat("  %-20s %12s %12s %13s\n", name, FormatBytes(a), FormatBytes(b), Grown(a, b));
-}
+// A row of any view.
+struct ViewRow {
+  std::string label;
+  std::string blocks;  // "3 -> 15 blocks"; empty: the view does not show them
+  std::uint64_t a_bytes = 0, b_bytes = 0;
+  bool is_in_a = false, is_in_b = false;
+};
 
-void AppendBothAccountings(const DiffParts& whole_a, const DiffParts& whole_b, std::string& out) {
-  const core::Accounting& a = whole_a.bytes;
-  const core::Accounting& b = whole_b.bytes;
-  out += absl::StrFormat("\n%-22s %12s %12s %13s\n", "WHERE THE MEMORY IS", "A", "B", "B - A");
-  if (a.live_bytes.has_value() && b.live_bytes.has_value()) {
-    AppendPartPair("live tensors", *a.live_bytes, *b.live_bytes, out);
-    AppendPartPair("rounding", *a.rounding_bytes, *b.rounding_bytes, out);
-  } else {
-    AppendPartPair("live blocks", a.allocated_bytes, b.allocated_bytes, out);
+struct DiffView {
+  std::string title;
+  std::string remark;
+  std::vector<ViewRow> rows;  // those that differ most first
+
+  std::size_t Changed() const {
+    return static_cast<std::size_t>(
+        std::count_if(rows.begin(), rows.end(), [](const ViewRow& row) { return row.a_bytes != row.b_bytes; }));
   }
-  AppendPartPair("pending frees", a.pending_bytes, b.pending_bytes, out);
-  AppendPartPair("stranded", a.stranded_bytes, b.stranded_bytes, out);
-  AppendPartPair("whole-free segments", a.whole_free_bytes, b.whole_free_bytes, out);
-  AppendPartPair("private pools' holes", a.private_pool_bytes, b.private_pool_bytes, out);
-  AppendPartPair("= reserved", a.reserved_bytes, b.reserved_bytes, out);
+};
+
+DiffView ViewOf(const char* title, const std::string& remark, const std::vector<DiffRow>& rows) {
+  DiffView out{title, remark, {}};
+  for (const DiffRow& row : rows) {
+    out.rows.push_back(
+        {row.label, "", row.a.bytes.reserved_bytes, row.b.bytes.reserved_bytes, !row.a.IsEmpty(), !row.b.IsEmpty()});
+  }
+  return out;
 }
 
-std::string Presence(const DiffRow& row) {
-  if (row.a.IsEmpty()) return "only in B";
-  if (row.b.IsEmpty()) return "only in A";
-  return absl::StrCat(FormatBytes(row.a.bytes.reserved_bytes), " -> ", FormatBytes(row.b.bytes.reserved_bytes));
+std::string FromTo(const std::string& a, const std::string& b) { return a == b ? b : absl::StrCat(a, " -> ", b); }
+
+std::string NamedShare(const analyses::HeldByName& held) {
+  const double share =
+      held.live_bytes == 0 ? 100 : 100 * static_cast<double>(held.named_bytes) / static_cast<double>(held.live_bytes);
+  return absl::StrFormat("%.1f %%", share);
+}
+
+DiffView NameView(const answers::DiffAnswer& report) {
+  const analyses::HeldByName& a = *report.a.held;
+  const analyses::HeldByName& b = *report.b.held;
+  DiffView out{"BY NAME",
+               absl::StrCat("live tensors by who holds them; sums to ", Grown(a.live_bytes, b.live_bytes),
+                            "; A has names of ", NamedShare(a), ", B of ", NamedShare(b)),
+               {}};
+  for (const NameDiffRow& row : *report.by_name) {
+    out.rows.push_back({HolderText(row.holder),
+                        absl::StrCat(FromTo(FormatCount(row.a.blocks), FormatCount(row.b.blocks)), " blocks"),
+                        row.a.bytes, row.b.bytes, row.a.blocks > 0, row.b.blocks > 0});
+  }
+  return out;
+}
+
+std::vector<DiffView> ViewsOf(const answers::DiffAnswer& report) {
+  const core::Accounting& a = report.diff.a.bytes;
+  const core::Accounting& b = report.diff.b.bytes;
+  const std::string in_use =
+      absl::StrCat("sums to ", Grown(a.allocated_bytes + a.pending_bytes, b.allocated_bytes + b.pending_bytes));
+  std::vector<DiffView> out;
+  if (report.by_name.has_value()) out.push_back(NameView(report));
+  if (report.has_stacks) {
+    out.push_back(ViewOf("BY STACK", absl::StrCat("blocks in use; ", in_use), report.diff.by_stack));
+  }
+  if (report.has_phases) {
+    out.push_back(ViewOf("BY PHASE", absl::StrCat("of the allocation; ", in_use), report.diff.by_phase));
+  }
+  out.push_back(ViewOf("BY SIZE", absl::StrCat("blocks in use; ", in_use), report.diff.by_size));
+  out.push_back(ViewOf("BY SEGMENT", absl::StrCat("sums to ", Grown(a.reserved_bytes, b.reserved_bytes), " reserved"),
+                       report.diff.by_segment));
+  return out;
+}
+
+struct PartPair {
+  const char* name;
+  std::uint64_t a, b;
+};
+
+std::vector<PartPair> BothAccountings(const answers::DiffAnswer& report) {
+  const core::Accounting& a = report.diff.a.bytes;
+  const core::Accounting& b = report.diff.b.bytes;
+  std::vector<PartPair> out;
+  if (a.live_bytes.has_value() && b.live_bytes.has_value()) {
+    out.push_back({"live tensors", *a.live_bytes, *b.live_bytes});
+    out.push_back({"rounding", *a.rounding_bytes, *b.rounding_bytes});
+  } else {
+    out.push_back({"live blocks", a.allocated_bytes, b.allocated_bytes});
+  }
+  out.push_back({"pending frees", a.pending_bytes, b.pending_bytes});
+  out.push_back({"stranded", a.stranded_bytes, b.stranded_bytes});
+  out.push_back({"whole-free segments", a.whole_free_bytes, b.whole_free_bytes});
+  out.push_back({"private pools' holes", a.private_pool_bytes, b.private_pool_bytes});
+  out.push_back({"= reserved", a.reserved_bytes, b.reserved_bytes});
+  return out;
+}
+
+std::string Presence(const ViewRow& row) {
+  if (!row.is_in_a) return "only in B";
+  if (!row.is_in_b) return "only in A";
+  return absl::StrCat(FormatBytes(row.a_bytes), " -> ", FormatBytes(row.b_bytes));
 }
 
 std::string Rows(std::size_t count) { return absl::StrCat(FormatCount(count), count == 1 ? " row" : " rows"); }
 
+// What the rows from `shown` on sum to.
+std::string GrownFrom(const DiffView& view, std::size_t shown) {
+  std::uint64_t a = 0, b = 0;
+  for (std::size_t i = shown; i < view.rows.size(); ++i) {
+    a += view.rows[i].a_bytes;
+    b += view.rows[i].b_bytes;
+  }
+  return Grown(a, b);
+}
+
 // Rows without a difference are not shown but counted.
-void AppendView(const char* title, const std::vector<DiffRow>& rows, std::string& out) {
-  const std::size_t changed = static_cast<std::size_t>(
-      std::count_if(rows.begin(), rows.end(), [](const DiffRow& row) { return row.GrownBytes() != 0; }));
-  absl::StrAppend(&out, "\n", title, "\n");
+void AppendDiffView(const DiffView& view, std::string& out) {
+  const std::size_t changed = view.Changed();
+  AppendSection(view.title, view.remark, out);
   const std::size_t shown = std::min(changed, kMostRows);
   for (std::size_t i = 0; i < shown; ++i) {
-    out += absl::StrFormat("  %13s  %-26s %s\n", Grown(rows[i].a.bytes.reserved_bytes, rows[i].b.bytes.reserved_bytes),
-                           Presence(rows[i]), Shortened(Printable(rows[i].label), kPartWidth));
-  }
-  std::uint64_t rest_a = 0, rest_b = 0;
-  for (std::size_t i = shown; i < rows.size(); ++i) {
-    rest_a += rows[i].a.bytes.reserved_bytes;
-    rest_b += rows[i].b.bytes.reserved_bytes;
+    const ViewRow& row = view.rows[i];
+    const std::string blocks = row.blocks.empty() ? "" : absl::StrCat(", ", row.blocks);
+    const std::size_t room = kPartWidth - std::min(kPartWidth, blocks.size());
+    out += absl::StrFormat("  %13s  %-26s %s%s\n", Grown(row.a_bytes, row.b_bytes), Presence(row),
+                           Shortened(Printable(row.label), room), blocks);
   }
   if (shown < changed) {
-    out += absl::StrFormat("  %13s  in %s more (--json has them)\n", Grown(rest_a, rest_b), Rows(changed - shown));
+    out += absl::StrFormat("  %13s  in %s more (--json has them)\n", GrownFrom(view, shown), Rows(changed - shown));
   }
-  if (changed < rows.size()) {
-    out += absl::StrFormat("  %13s  in %s of equal size\n", "0 B", Rows(rows.size() - changed));
+  if (changed < view.rows.size()) {
+    out += absl::StrFormat("  %13s  in %s of equal size\n", "0 B", Rows(view.rows.size() - changed));
   }
 }
 
@@ -164,108 +266,324 @@ void AppendInput(const char* letter, const answers::DiffInput& input, std::strin
                   Shortened(Printable(absl::StrCat(input.source, "; at ", input.moment)), kInputWidth), "\n");
 }
 
+std::string Headline(const answers::DiffAnswer& report) {
+  const core::Accounting& a = report.diff.a.bytes;
+  const core::Accounting& b = report.diff.b.bytes;
+  return absl::StrCat("reserved ", Grown(a.reserved_bytes, b.reserved_bytes), ", allocated ",
+                      Grown(a.allocated_bytes, b.allocated_bytes));
+}
+
 }  // namespace
 
 std::string ToText(const answers::DiffAnswer& report) {
-  const core::Accounting& a = report.diff.a.bytes;
-  const core::Accounting& b = report.diff.b.bytes;
-  std::string out = absl::StrCat("DIFF  reserved ", Grown(a.reserved_bytes, b.reserved_bytes), ", allocated ",
-                                 Grown(a.allocated_bytes, b.allocated_bytes), "\n");
+  std::string out = absl::StrCat("DIFF  ", Headline(report), "\n");
   AppendInput("A", report.a, out);
   AppendInput("B", report.b, out);
-  AppendBothAccountings(report.diff.a, report.diff.b, out);
-  const std::string in_use = Grown(a.allocated_bytes + a.pending_bytes, b.allocated_bytes + b.pending_bytes);
-  if (report.has_stacks) {
-    AppendView(absl::StrCat("BY STACK   (blocks in use; sums to ", in_use, ")").c_str(), report.diff.by_stack, out);
+  out += absl::StrFormat("\n%-22s %12s %12s %13s\n", "WHERE THE MEMORY IS", "A", "B", "B - A");
+  for (const PartPair& part : BothAccountings(report)) {
+    out += absl::StrFormat("  %-20s %12s %12s %13s\n", part.name, FormatBytes(part.a), FormatBytes(part.b),
+                           Grown(part.a, part.b));
   }
-  if (report.has_phases) {
-    AppendView(absl::StrCat("BY PHASE   (of the allocation; sums to ", in_use, ")").c_str(), report.diff.by_phase, out);
-  }
-  AppendView(absl::StrCat("BY SIZE   (blocks in use; sums to ", in_use, ")").c_str(), report.diff.by_size, out);
-  AppendView(absl::StrCat("BY SEGMENT   (sums to ", Grown(a.reserved_bytes, b.reserved_bytes), " reserved)").c_str(),
-             report.diff.by_segment, out);
+  for (const DiffView& view : ViewsOf(report)) AppendDiffView(view, out);
   for (const trace::Note& note : report.notes) {
     absl::StrAppend(&out, "note: ", Shortened(Printable(note.message), kInputWidth), "\n");
   }
   return out;
 }
 
+std::string ToMarkdown(const answers::DiffAnswer& report) {
+  std::string out = absl::StrCat("### ", MarkdownText(Headline(report)), "\n\n");
+  for (const auto& [letter, input] : {std::pair("A", &report.a), std::pair("B", &report.b)}) {
+    absl::StrAppend(&out, "- **", letter, "** ",
+                    MarkdownText(absl::StrCat(input->name, ": ", input->source, "; at ", input->moment)), "\n");
+  }
+  std::vector<MarkdownCells> parts;
+  for (const PartPair& part : BothAccountings(report)) {
+    parts.push_back({part.name, FormatBytes(part.a), FormatBytes(part.b), Grown(part.a, part.b)});
+  }
+  AppendMarkdownTable("Where the memory is", "", {"part", "A", "B", "B - A"}, {"---", "---:", "---:", "---:"}, parts,
+                      out);
+  for (const DiffView& view : ViewsOf(report)) {
+    std::vector<MarkdownCells> rows;
+    const std::size_t shown = std::min(view.Changed(), kMostRows);
+    for (std::size_t i = 0; i < shown; ++i) {
+      const ViewRow& row = view.rows[i];
+      rows.push_back({Grown(row.a_bytes, row.b_bytes), Presence(row), row.blocks, MarkdownText(row.label)});
+    }
+    if (shown < view.rows.size()) {
+      rows.push_back({GrownFrom(view, shown), "", "", absl::StrCat("in ", Rows(view.rows.size() - shown), " more")});
+    }
+    AppendMarkdownTable(view.title, absl::StrCat(" (", MarkdownText(view.remark), ")"), {"B - A", "A -> B", "", ""},
+                        {"---:", "---", "---", "---"}, rows, out);
+  }
+  for (const trace::Note& note : report.notes) absl::StrAppend(&out, "\n", MarkdownText(note.message), "\n");
+  return out;
+}
+
 namespace {
 
-using Value = std::optional<std::uint64_t> (*)(const DiffParts&);
-struct ComparedFigure {
-  const char* key;
-  Value value;
-};
-
-constexpr ComparedFigure kBlockFigures[] = {
-    {"in_use_bytes", [](const DiffParts& p) { return std::optional(p.bytes.allocated_bytes + p.bytes.pending_bytes); }},
-    {"allocated_bytes", [](const DiffParts& p) { return std::optional(p.bytes.allocated_bytes); }},
-    {"live_bytes", [](const DiffParts& p) { return p.bytes.live_bytes; }},
-    {"rounding_bytes", [](const DiffParts& p) { return p.bytes.rounding_bytes; }},
-    {"pending_bytes", [](const DiffParts& p) { return std::optional(p.bytes.pending_bytes); }},
-    {"blocks", [](const DiffParts& p) { return std::optional(p.blocks); }},
-};
-
-constexpr ComparedFigure kSegmentFigures[] = {
-    {"reserved_bytes", [](const DiffParts& p) { return std::optional(p.bytes.reserved_bytes); }},
-    {"stranded_bytes", [](const DiffParts& p) { return std::optional(p.bytes.stranded_bytes); }},
-    {"whole_free_bytes", [](const DiffParts& p) { return std::optional(p.bytes.whole_free_bytes); }},
-    {"private_pool_bytes", [](const DiffParts& p) { return std::optional(p.bytes.private_pool_bytes); }},
-    {"segments", [](const DiffParts& p) { return std::optional(p.segments); }},
-};
-
-// `a` absent: the figures of b; else b - a, null where a side does not know.
-Json FigureJson(const ComparedFigure& figure, const DiffParts* a, const DiffParts& b) {
-  const std::optional<std::uint64_t> to = figure.value(b);
-  if (!to.has_value()) return nullptr;
-  if (a == nullptr) return *to;
-  const std::optional<std::uint64_t> from = figure.value(*a);
-  return from.has_value() ? Json(static_cast<std::int64_t>(*to - *from)) : Json(nullptr);
-}
-
-Json DiffPartsJson(const DiffParts* a, const DiffParts& b, bool has_segments) {
-  Json out = Json::Object();
+// Calls `add(key, description, value)` for each figure of a part of the memory, as the answer shows it.
+template <typename Add>
+void ForEachFigure(bool has_segments, const Add& add) {
   if (has_segments) {
-    for (const ComparedFigure& figure : kSegmentFigures) out[figure.key] = FigureJson(figure, a, b);
+    add("reserved_bytes", "all segments.", [](const DiffParts& p) { return p.bytes.reserved_bytes; });
+    add("stranded_bytes", "free bytes in segments that still hold a block in use.",
+        [](const DiffParts& p) { return p.bytes.stranded_bytes; });
+    add("whole_free_bytes", "segments without a block in use.",
+        [](const DiffParts& p) { return p.bytes.whole_free_bytes; });
+    add("private_pool_bytes", "free bytes in private pools.",
+        [](const DiffParts& p) { return p.bytes.private_pool_bytes; });
+    add("segments", "number of segments.", [](const DiffParts& p) { return p.segments; });
   }
-  for (const ComparedFigure& figure : kBlockFigures) out[figure.key] = FigureJson(figure, a, b);
+  add("in_use_bytes", "what the blocks in use span: allocated + pending.",
+      [](const DiffParts& p) { return p.bytes.allocated_bytes + p.bytes.pending_bytes; });
+  add("allocated_bytes", "blocks handed out and not freed: live + rounding.",
+      [](const DiffParts& p) { return p.bytes.allocated_bytes; });
+  add("live_bytes", "what the callers of those blocks asked for.",
+      [](const DiffParts& p) { return p.bytes.live_bytes; });
+  add("rounding_bytes", "what their blocks span beyond that.",
+      [](const DiffParts& p) { return p.bytes.rounding_bytes; });
+  add("pending_bytes", "freed, still waiting for work on another stream.",
+      [](const DiffParts& p) { return p.bytes.pending_bytes; });
+  add("blocks", "number of blocks in use.", [](const DiffParts& p) { return p.blocks; });
+}
+
+std::int64_t Minus(std::uint64_t b, std::uint64_t a) { return static_cast<std::int64_t>(b - a); }
+std::optional<std::int64_t> Minus(std::optional<std::uint64_t> b, std::optional<std::uint64_t> a) {
+  return a.has_value() && b.has_value() ? std::optional(Minus(*b, *a)) : std::nullopt;
+}
+
+// Parts of the memory as the answer shows them: with the segments that they lie in, or as blocks alone.
+template <bool kHasSegments>
+struct ShownParts {
+  const DiffParts* parts;
+};
+template <bool kHasSegments>
+struct ShownGrowth {
+  const DiffParts* a;
+  const DiffParts* b;
+};
+template <bool kHasSegments>
+struct ShownRow {
+  const DiffRow* row;
+};
+template <bool kHasSegments>
+Fields<ShownParts<kHasSegments>> PartsFields(const char* name) {
+  Fields<ShownParts<kHasSegments>> out(name);
+  ForEachFigure(kHasSegments, [&out](const char* key, absl::string_view description, auto value) {
+    std::string sentence(description);
+    sentence.front() = absl::ascii_toupper(static_cast<unsigned char>(sentence.front()));
+    out.Add(key, [value](const auto& of) { return value(*of.parts); }, sentence);
+  });
   return out;
 }
 
-Json RowsJson(const std::vector<DiffRow>& rows, bool has_segments) {
-  Json out = Json::Array();
-  for (const DiffRow& row : rows) {
-    out.Append({{"label", row.label},
-                {"found_in", row.a.IsEmpty()   ? "b"
-                             : row.b.IsEmpty() ? "a"
-                                               : "both"},
-                {"a", DiffPartsJson(nullptr, row.a, has_segments)},
-                {"b", DiffPartsJson(nullptr, row.b, has_segments)},
-                {"difference", DiffPartsJson(&row.a, row.b, has_segments)}});
-  }
+template <bool kHasSegments>
+Fields<ShownGrowth<kHasSegments>> GrowthFields(const char* name) {
+  Fields<ShownGrowth<kHasSegments>> out(name);
+  ForEachFigure(kHasSegments, [&out](const char* key, absl::string_view description, auto value) {
+    out.Add(
+        key, [value](const auto& of) { return Minus(value(*of.b), value(*of.a)); },
+        absl::StrCat("Of b minus that of a: ", description));
+  });
   return out;
 }
 
-Json SideJson(const answers::DiffInput& input, const DiffParts& parts) {
-  return {{"input", input.name},
-          {"source", input.source},
-          {"moment", input.moment},
-          {"parts", DiffPartsJson(nullptr, parts, /*has_segments=*/true)}};
+absl::string_view FoundIn(bool is_in_a, bool is_in_b) { return !is_in_a ? "b" : !is_in_b ? "a" : "both"; }
+
+template <bool kHasSegments>
+Fields<ShownRow<kHasSegments>> RowFields(const char* name) {
+  return Fields<ShownRow<kHasSegments>>(name)
+      .Add(
+          "label", [](const auto& of) { return of.row->label; }, "By which the two sides are matched.")
+      .AddWord(
+          "found_in", [](const auto& of) { return FoundIn(!of.row->a.IsEmpty(), !of.row->b.IsEmpty()); },
+          {"both", "a", "b"}, "Which side has the row.")
+      .Add(
+          "a", [](const auto& of) { return ShownParts<kHasSegments>{&of.row->a}; },
+          "What a has of it; zeros where it has none.")
+      .Add(
+          "b", [](const auto& of) { return ShownParts<kHasSegments>{&of.row->b}; },
+          "What b has of it; zeros where it has none.")
+      .Add(
+          "difference", [](const auto& of) { return ShownGrowth<kHasSegments>{&of.row->a, &of.row->b}; }, "b minus a.");
 }
+
+template <bool kHasSegments>
+std::vector<ShownRow<kHasSegments>> ShownRows(const std::vector<DiffRow>& rows) {
+  std::vector<ShownRow<kHasSegments>> out;
+  for (const DiffRow& row : rows) out.push_back({&row});
+  return out;
+}
+
+struct ShownSide {
+  const answers::DiffInput* input;
+  const DiffParts* parts;
+};
+
+struct NamedGrowth {
+  const NameDiffRow* row;
+};
 
 }  // namespace
 
-std::string ToJson(const answers::DiffAnswer& report) {
-  Json out = {{"a", SideJson(report.a, report.diff.a)},
-              {"b", SideJson(report.b, report.diff.b)},
-              {"difference", DiffPartsJson(&report.diff.a, report.diff.b, /*has_segments=*/true)},
-              {"by_stack", report.has_stacks ? RowsJson(report.diff.by_stack, false) : Json(nullptr)},
-              {"by_phase", report.has_phases ? RowsJson(report.diff.by_phase, false) : Json(nullptr)},
-              {"by_size", RowsJson(report.diff.by_size, false)},
-              {"by_segment", RowsJson(report.diff.by_segment, true)}};
-  out["notes"] = JsonOf(report.notes);
-  return out.ToText();
+template <>
+const Fields<ShownParts<true>>& FieldsOf<ShownParts<true>>() {
+  static const auto* fields = new Fields<ShownParts<true>>(PartsFields<true>("segment_parts"));
+  return *fields;
+}
+template <>
+const Fields<ShownParts<false>>& FieldsOf<ShownParts<false>>() {
+  static const auto* fields = new Fields<ShownParts<false>>(PartsFields<false>("block_parts"));
+  return *fields;
+}
+template <>
+const Fields<ShownGrowth<true>>& FieldsOf<ShownGrowth<true>>() {
+  static const auto* fields = new Fields<ShownGrowth<true>>(GrowthFields<true>("segment_difference"));
+  return *fields;
+}
+template <>
+const Fields<ShownGrowth<false>>& FieldsOf<ShownGrowth<false>>() {
+  static const auto* fields = new Fields<ShownGrowth<false>>(GrowthFields<false>("block_difference"));
+  return *fields;
+}
+template <>
+const Fields<ShownRow<true>>& FieldsOf<ShownRow<true>>() {
+  static const auto* fields = new Fields<ShownRow<true>>(RowFields<true>("segment_row"));
+  return *fields;
+}
+template <>
+const Fields<ShownRow<false>>& FieldsOf<ShownRow<false>>() {
+  static const auto* fields = new Fields<ShownRow<false>>(RowFields<false>("block_row"));
+  return *fields;
+}
+
+template <>
+const Fields<analyses::NamedParts>& FieldsOf<analyses::NamedParts>() {
+  static const auto* fields = new Fields<analyses::NamedParts>(
+      Fields<analyses::NamedParts>("named_parts")
+          .Add(
+              "bytes", [](const auto& of) { return of.bytes; }, "What the callers of those blocks asked for.")
+          .Add("blocks", [](const auto& of) { return of.blocks; }, "Number of live blocks."));
+  return *fields;
+}
+
+template <>
+const Fields<NamedGrowth>& FieldsOf<NamedGrowth>() {
+  static const auto* fields = new Fields<NamedGrowth>(
+      Fields<NamedGrowth>("named_difference")
+          .Add(
+              "bytes", [](const auto& of) { return of.row->GrownBytes(); }, "Of b minus those of a.")
+          .Add(
+              "blocks", [](const auto& of) { return Minus(of.row->b.blocks, of.row->a.blocks); },
+              "Of b minus those of a."));
+  return *fields;
+}
+
+template <>
+const Fields<NameDiffRow>& FieldsOf<NameDiffRow>() {
+  static const auto* fields = new Fields<NameDiffRow>(
+      Fields<NameDiffRow>("name_row")
+          .Add(
+              "kind", [](const auto& of) { return of.holder.kind; },
+              "What holds it, as names.schema.json has it; not_found: nothing that was found.")
+          .Add(
+              "name", [](const auto& of) { return of.holder.name; }, "In the program: losses[], model.layers.*.weight.")
+          .Add(
+              "file", [](const auto& of) { return NonEmpty(of.holder.file); }, "Of the variable's scope.")
+          .Add(
+              "line", [](const auto& of) { return of.holder.line > 0 ? std::optional(of.holder.line) : std::nullopt; },
+              "Of the variable's scope, in b where b has the name; null also where that side has several.")
+          .Add(
+              "function", [](const auto& of) { return NonEmpty(of.holder.function); }, "Of the variable's scope.")
+          .AddWord(
+              "found_in", [](const auto& of) { return FoundIn(of.a.blocks > 0, of.b.blocks > 0); }, {"both", "a", "b"},
+              "Which side has the name.")
+          .Add(
+              "a", [](const auto& of) { return of.a; }, "What it holds in a; zeros where a does not have it.")
+          .Add(
+              "b", [](const auto& of) { return of.b; }, "What it holds in b; zeros where b does not have it.")
+          .Add("difference", [](const auto& of) { return NamedGrowth{&of}; }, "b minus a."));
+  return *fields;
+}
+
+template <>
+const Fields<analyses::HeldByName>& FieldsOf<analyses::HeldByName>() {
+  static const auto* fields = new Fields<analyses::HeldByName>(
+      Fields<analyses::HeldByName>("names")
+          .Add(
+              "when", [](const auto& of) { return of.when; }, "When they were taken.")
+          .Add(
+              "live_bytes", [](const auto& of) { return of.live_bytes; }, "Of live blocks at the moment compared.")
+          .Add(
+              "named_bytes", [](const auto& of) { return of.named_bytes; },
+              "Of those, what has a name. What was freed before the names were taken has none.")
+          .Add(
+              "bound", [](const auto& of) { return NonEmpty(of.bound); },
+              "What ended the look early, time or objects: some names are missing then."));
+  return *fields;
+}
+
+template <>
+const Fields<ShownSide>& FieldsOf<ShownSide>() {
+  static const auto* fields = new Fields<ShownSide>(
+      Fields<ShownSide>("side")
+          .Add(
+              "input", [](const auto& of) { return of.input->name; }, "The name as given.")
+          .Add(
+              "source", [](const auto& of) { return of.input->source; }, "What was read.")
+          .Add(
+              "moment", [](const auto& of) { return of.input->moment; }, "When its state was taken.")
+          .Add(
+              "names", [](const auto& of) { return of.input->held; },
+              "Of the names in the file; null where it has none.")
+          .Add("parts", [](const auto& of) { return ShownParts<true>{of.parts}; }, "All of it."));
+  return *fields;
+}
+
+template <>
+const Fields<answers::DiffAnswer>& FieldsOf<answers::DiffAnswer>() {
+  using Answer = answers::DiffAnswer;
+  static const auto* fields = new Fields<Answer>(
+      Fields<Answer>("diff")
+          .Add(
+              "a", [](const auto& of) { return ShownSide{&of.a, &of.diff.a}; }, "The first input.")
+          .Add(
+              "b", [](const auto& of) { return ShownSide{&of.b, &of.diff.b}; }, "The second input.")
+          .Add(
+              "difference", [](const auto& of) { return ShownGrowth<true>{&of.diff.a, &of.diff.b}; }, "b minus a.")
+          .Add(
+              "by_name", [](const auto& of) { return of.by_name; },
+              "Live blocks by who holds them; null where a side has no names.")
+          .Add(
+              "by_stack",
+              [](const auto& of) {
+                return of.has_stacks ? std::optional(ShownRows<false>(of.diff.by_stack)) : std::nullopt;
+              },
+              "Blocks in use by the line that allocated them; null where neither side has stacks.")
+          .Add(
+              "by_phase",
+              [](const auto& of) {
+                return of.has_phases ? std::optional(ShownRows<false>(of.diff.by_phase)) : std::nullopt;
+              },
+              "Blocks in use by the program's phase when they were allocated; null where none is known.")
+          .Add(
+              "by_size", [](const auto& of) { return ShownRows<false>(of.diff.by_size); },
+              "Blocks in use by pool and power of two of their size.")
+          .Add(
+              "by_segment", [](const auto& of) { return ShownRows<true>(of.diff.by_segment); },
+              "Segments by pool, kind and power of two of their size.")
+          .Add("notes", [](const auto& of) { return of.notes; }, "What was guessed or is not known."));
+  return *fields;
+}
+
+std::string ToJson(const answers::DiffAnswer& report) { return JsonOf(report).ToText(); }
+
+std::string DiffSchema() {
+  return SchemaTextOf<answers::DiffAnswer>(
+      "ashlar diff --json",
+      "What differs between two recordings. Each figure of the rows of a view sums to that of `difference`. Sizes are "
+      "bytes; null means that the input does not tell.");
 }
 
 }  // namespace ashlar::report

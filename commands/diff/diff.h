@@ -2,11 +2,14 @@
 #ifndef ASHLAR_COMMANDS_DIFF_DIFF_H_
 #define ASHLAR_COMMANDS_DIFF_DIFF_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/analyses/holders/held_by_name.h"
+#include "analyzer/analyses/holders/name_diff.h"
 #include "analyzer/analyses/state/state_accounting.h"
 #include "commands/shared/traced_run.h"
 
@@ -22,12 +25,14 @@ struct DiffInput {
   std::string name;
   std::string source;
   std::string moment;
+  std::optional<analyses::HeldByName> held = {};  // then; nullopt: the input has no names
 };
 
 struct DiffAnswer {
   DiffInput a, b;
   analyses::StateDiff diff;
-  bool has_stacks = false;  // at least one side
+  std::optional<std::vector<analyses::NameDiffRow>> by_name = {};  // nullopt: a side has no names
+  bool has_stacks = false;                                         // at least one side
   bool has_phases = false;
   std::vector<trace::Note> notes;
 };
@@ -40,14 +45,18 @@ absl::StatusOr<DiffAnswer> MakeDiff(const std::string& a_name, const TracedRun& 
 
 namespace ashlar::report {
 
-// Prints the answer of `ashlar diff` (docs/guide/diff.md), as text and as JSON.
+// Prints the answer of `ashlar diff` (docs/guide/diff.md): as text, as Markdown, and as JSON by DiffSchema, which is
+// docs/schemas/diff.schema.json.
 //
 //   std::cout << ToText(*MakeDiff("a.pickle", a, "b.pickle", b, DiffMoment::kPeak));
 
 // For one screen: rows beyond it are summed up in one line, so that the shown figures sum to the difference too.
 std::string ToText(const answers::DiffAnswer& report);
-// Every row; keys and units: docs/schemas/diff.schema.json.
+// The same rows, to paste into an issue.
+std::string ToMarkdown(const answers::DiffAnswer& report);
+// Every row.
 std::string ToJson(const answers::DiffAnswer& report);
+std::string DiffSchema();
 
 }  // namespace ashlar::report
 

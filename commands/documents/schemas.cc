@@ -8,6 +8,7 @@
 #include "commands/check/check.h"
 #include "commands/commands.h"
 #include "commands/documents/documents.h"
+#include "commands/diff/diff.h"
 #include "commands/explain/explain_report.h"
 #include "commands/fit/fit.h"
 #include "commands/fleet/fleet.h"
@@ -26,6 +27,7 @@ const std::map<std::string, SchemaMaker, std::less<>>& AllSchemas() {
   static const auto* all = [] {
     auto* out = new std::map<std::string, SchemaMaker, std::less<>>{{"bound", &report::BoundSchema},
                                                                     {"check", &report::CheckSchema},
+                                                                    {"diff", &report::DiffSchema},
                                                                     {"dry-run", &DryRunSchema},
                                                                     {"estimate", &estimate::EstimateSchema},
                                                                     {"explain", &report::ExplainSchema},

@@ -535,6 +535,17 @@ const Fields<whatif::OwnAllocator>& FieldsOf<whatif::OwnAllocator>() {
 }
 
 template <>
+const Fields<answers::SettingRun>& FieldsOf<answers::SettingRun>() {
+  using answers::SettingRun;
+  static const auto* fields =
+      new Fields<SettingRun>(Fields<SettingRun>("setting_run")
+                                 .Add("conf", &SettingRun::conf, "For PYTORCH_CUDA_ALLOC_CONF.")
+                                 .Add("ends", &SettingRun::ends, "To its end; false: a request found no memory again.")
+                                 .Add("peak_reserved_bytes", &SettingRun::peak_reserved_bytes, "Of that run."));
+  return *fields;
+}
+
+template <>
 const Fields<answers::Suggestion>& FieldsOf<answers::Suggestion>() {
   using answers::Suggestion;
   static const auto* fields =
@@ -542,8 +553,9 @@ const Fields<answers::Suggestion>& FieldsOf<answers::Suggestion>() {
                                  .AddWord(
                                      "proof", [](const auto& of) { return answers::ProofName(of.proof); },
                                      WordsUpTo(answers::Proof::kUnproven, &answers::ProofName),
-                                     "How it is known: the recorded requests were replayed with it, the bytes of its "
-                                     "cause say it, or a message alone does not tell.")
+                                     "How it is known: the program was run again with it, the recorded requests were "
+                                     "replayed with it, the bytes of its cause say it, or a message alone does not "
+                                     "tell.")
                                  .AddNonEmpty("what", &Suggestion::what, "A sentence; null where the lines say it.")
                                  .Add("lines", &Suggestion::lines, "For the shell, or for the program.")
                                  .AddNonEmpty("gain", &Suggestion::gain, "What it changes; null: not known."));
@@ -659,6 +671,10 @@ const Fields<answers::Explanation>& FieldsOf<answers::Explanation>() {
               "own_allocator", [](const auto& of) -> const auto& { return of.what_ifs.own; },
               "What Ashlar's own allocator would have done; null where nothing failed or was returned to serve a "
               "request, or a setting mends it.")
+          .Add(
+              "run_again", [](const auto& of) -> const auto& { return of.what_ifs.tried; },
+              "The program itself, run again by a dry run under a setting that gets past its failed request; null "
+              "where it was not.")
           .AddNonEmpty(
               "next_step", [](const auto& of) -> const auto& { return of.verdict.next.sentence; }, "How to learn more.")
           .Add(

@@ -8,31 +8,16 @@
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "commands/explain/explain_report.h"
-#include "commands/explain/held_report.h"
 #include "commands/explain/suggestions.h"
+#include "commands/shared/held_text.h"
 #include "commands/shared/layout.h"
+#include "commands/shared/markdown.h"
 
 namespace ashlar::report {
 namespace {
 
 constexpr std::size_t kMostMarkdownCauses = 3;
 constexpr std::size_t kMostMarkdownNames = 10;
-
-using Cells = std::vector<std::string>;
-
-void AppendCells(const Cells& cells, std::string& out) {
-  absl::StrAppend(&out, "| ", absl::StrJoin(cells, " | "), " |\n");
-}
-
-// `marks`: the line below the heads, "---:" for a column of figures.
-void AppendTable(absl::string_view title, absl::string_view remark, const Cells& heads, const Cells& marks,
-                 const std::vector<Cells>& rows, std::string& out) {
-  if (rows.empty()) return;
-  absl::StrAppend(&out, "\n**", title, "**", remark, "\n\n");
-  AppendCells(heads, out);
-  AppendCells(marks, out);
-  for (const Cells& row : rows) AppendCells(row, out);
-}
 
 // A fence longer than any in the lines.
 void AppendFence(absl::string_view language, const std::vector<std::string>& lines, std::string& out) {
@@ -74,7 +59,7 @@ void AppendRaised(const answers::Explanation& e, std::string& out) {
 
 void AppendWhere(const answers::Explanation& e, std::string& out) {
   const answers::OomAccounting& a = e.memory.accounting;
-  std::vector<Cells> rows;
+  std::vector<MarkdownCells> rows;
   const auto add = [&rows](absl::string_view name, const std::optional<std::uint64_t>& bytes) {
     if (bytes.value_or(0) > 0) rows.push_back({std::string(name), FormatBytes(*bytes)});
   };
@@ -91,44 +76,44 @@ void AppendWhere(const answers::Explanation& e, std::string& out) {
   add("outside PyTorch's allocator", a.outside_bytes);
   add("free on the device", a.free_bytes);
   add("= the device", a.total_bytes);
-  AppendTable("Where the memory went", absl::StrCat(" (at ", MarkdownText(e.memory.moment), ")"), {"part", "bytes"},
-              {"---", "---:"}, rows, out);
+  AppendMarkdownTable("Where the memory went", absl::StrCat(" (at ", MarkdownText(e.memory.moment), ")"),
+                      {"part", "bytes"}, {"---", "---:"}, rows, out);
 }
 
 void AppendWhy(const answers::Explanation& e, std::string& out) {
-  std::vector<Cells> rows;
+  std::vector<MarkdownCells> rows;
   for (const answers::ExplainedCause& cause : e.why.causes) {
     if (cause.finding.finding != analyses::Finding::kFound || rows.size() == kMostMarkdownCauses) break;
     rows.push_back({FormatBytes(cause.finding.bytes), std::string(analyses::ConfidenceName(cause.finding.confidence)),
                     MarkdownText(absl::StrCat(analyses::CauseSentence(cause.finding.kind), ": ",
                                               cause.finding.evidence.empty() ? "" : cause.finding.evidence.front()))});
   }
-  AppendTable("Why", "", {"bytes", "", "cause"}, {"---:", "---", "---"}, rows, out);
+  AppendMarkdownTable("Why", "", {"bytes", "", "cause"}, {"---:", "---", "---"}, rows, out);
 }
 
 void AppendNames(const answers::Explanation& e, std::string& out) {
   if (!e.memory.holders.names.has_value()) return;
-  std::vector<Cells> rows;
+  std::vector<MarkdownCells> rows;
   for (const analyses::HeldRow& row : e.memory.holders.names->rows) {
     if (rows.size() == kMostMarkdownNames) break;
     rows.push_back({FormatBytes(row.bytes), FormatCount(row.blocks),
                     MarkdownText(absl::StrCat(HolderText(row.holder), GrowthText(row.growth)))});
   }
-  AppendTable("Who holds it", absl::StrCat(" (at ", MarkdownText(e.memory.holders.names->when), ")"),
-              {"bytes", "blocks", "name"}, {"---:", "---:", "---"}, rows, out);
+  AppendMarkdownTable("Who holds it", absl::StrCat(" (at ", MarkdownText(e.memory.holders.names->when), ")"),
+                      {"bytes", "blocks", "name"}, {"---:", "---:", "---"}, rows, out);
 }
 
 void AppendHolders(const answers::Explanation& e, std::string& out) {
-  std::vector<Cells> rows;
+  std::vector<MarkdownCells> rows;
   for (const analyses::LabelledStack& stack : e.memory.holders.stacks) {
     rows.push_back({FormatBytes(stack.bytes), FormatCount(stack.blocks), MarkdownText(stack.label)});
   }
-  AppendTable(e.memory.holders.names.has_value() ? "Allocated by" : "Who holds it", "", {"bytes", "blocks", "line"},
-              {"---:", "---:", "---"}, rows, out);
+  AppendMarkdownTable(e.memory.holders.names.has_value() ? "Allocated by" : "Who holds it", "",
+                      {"bytes", "blocks", "line"}, {"---:", "---:", "---"}, rows, out);
 }
 
 void AppendSettings(const answers::Explanation& e, std::string& out) {
-  std::vector<Cells> rows;
+  std::vector<MarkdownCells> rows;
   for (const whatif::WhatIfRow& row : e.what_ifs.rows) {
     const std::string conf =
         absl::StrCat(row.conf.empty() ? "default" : row.conf, row.is_baseline ? " (recorded)" : "");
@@ -138,8 +123,8 @@ void AppendSettings(const answers::Explanation& e, std::string& out) {
                                                           : "fits";
     rows.push_back({MarkdownText(conf), FormatBytes(row.peak_reserved_bytes), FormatCount(row.driver_calls), outcome});
   }
-  AppendTable("What would have helped", "", {"settings", "peak", "driver calls", ""}, {"---", "---:", "---:", "---"},
-              rows, out);
+  AppendMarkdownTable("What would have helped", "", {"settings", "peak", "driver calls", ""},
+                      {"---", "---:", "---:", "---"}, rows, out);
   if (!e.what_ifs.advice.sentence.empty()) absl::StrAppend(&out, "\n", MarkdownText(e.what_ifs.advice.sentence), "\n");
   if (!e.what_ifs.own.has_value() || e.what_ifs.own->sentence.empty()) return;
   absl::StrAppend(&out, "\n", MarkdownText(e.what_ifs.own->sentence), "\n");
@@ -156,15 +141,6 @@ void AppendFolded(const answers::Explanation& e, std::string& out) {
 }
 
 }  // namespace
-
-std::string MarkdownText(absl::string_view text) {
-  std::string out;
-  for (const char c : Printable(std::string(text))) {
-    if (absl::StrContains("\\`*_[]<>|#~", absl::string_view(&c, 1))) out.push_back('\\');
-    out.push_back(c);
-  }
-  return out;
-}
 
 std::string ToMarkdown(const std::vector<answers::Explanation>& explanations) {
   std::string out;

@@ -45,11 +45,6 @@ std::string ExplainSchema();  // docs/schemas/explain.schema.json
 // One after the other, a rule between two.
 std::string ToMarkdown(const std::vector<answers::Explanation>& explanations);
 
-// Text as it is: what Markdown or HTML would read otherwise is escaped, and line ends become blanks.
-//
-//   "a|b <c>"  ->  "a\|b \<c\>"
-std::string MarkdownText(absl::string_view text);
-
 // The sections of an explanation's text about a failed request and about what pins segments; nothing where there is
 // nothing to say.
 //

@@ -14,8 +14,8 @@
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
 #include "commands/explain/explain_report.h"
-#include "commands/explain/held_report.h"
 #include "commands/explain/suggestions.h"
+#include "commands/shared/held_text.h"
 #include "commands/shared/layout.h"
 
 namespace ashlar::report {

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "allocator/base/units.h"
 #include "analyzer/whatif/advice.h"
-#include "commands/explain/held_report.h"
+#include "commands/shared/held_text.h"
 
 namespace ashlar::answers {
 namespace {

@@ -162,7 +162,7 @@ bool IsTriedAndFails(const VerdictCase& of) { return of.what_ifs.tried.has_value
 
 // --- what they say ---
 
-std::string RunAgainUnder(const TriedSetting& tried) {
+std::string RunAgainUnder(const SettingRun& tried) {
   return absl::StrCat("run again under ", whatif::NameOf(tried.conf), ", the program ",
                       tried.ends ? "ends" : "runs out of memory as well");
 }

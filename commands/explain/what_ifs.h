@@ -27,12 +27,12 @@ namespace ashlar::answers {
 class PictureMaker;  // explain/picture/picture_maker.h
 
 // The program itself, run again under a setting that gets past its failed request: a dry run does that.
-struct TriedSetting {
+struct SettingRun {
   std::string conf;   // as of a row
   bool ends = false;  // to its end; else a request found no memory again
   std::uint64_t peak_reserved_bytes = 0;
 
-  bool operator==(const TriedSetting&) const = default;
+  bool operator==(const SettingRun&) const = default;
 };
 
 struct WhatIfs {
@@ -42,7 +42,7 @@ struct WhatIfs {
   std::optional<std::uint64_t> capacity_bytes = {};  // that every row had
   whatif::Advice advice = {};
   std::optional<whatif::OwnAllocator> own = {};  // nullopt: not asked for (own_allocator.h)
-  std::optional<TriedSetting> tried = {};        // nullopt: it was not run again
+  std::optional<SettingRun> tried = {};        // nullopt: it was not run again
 };
 
 struct NotedWhatIfs {

@@ -41,6 +41,7 @@ absl::StatusOr<TracedRun> TraceSnapshot(const trace::Snapshot& snapshot, const R
   const bool has_events = run->timeline.HasAllocations();
   std::optional<CountSpan> retries;
   if (has_events) retries = trace::RecordsDeviceCalls(snapshot) ? CountSpan{} : RetriesOf(*run);
+  std::optional<analyses::HeldByName> held = analyses::NameHolders(snapshot, run->timeline, /*steps=*/{});
   return TracedRun{std::move(run->source),
                    run->device,
                    std::move(run->timeline),
@@ -51,7 +52,8 @@ absl::StatusOr<TracedRun> TraceSnapshot(const trace::Snapshot& snapshot, const R
                    retries,
                    /*can_fail=*/true,
                    /*has_allocator=*/!trace::RecordsDeviceCalls(snapshot),
-                   has_events};
+                   has_events,
+                   std::move(held)};
 }
 
 absl::StatusOr<TracedRun> TraceRequests(const trace::RequestTrace& requests, const ReplaySettings& settings) {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "allocator/trace/request.h"
 #include "allocator/trace/snapshot.h"
+#include "analyzer/analyses/holders/held_by_name.h"
 #include "analyzer/timeline/device_trace.h"
 #include "analyzer/timeline/timeline.h"
 #include "analyzer/whatif/what_if.h"
@@ -74,14 +75,15 @@ struct TracedRun {
   std::string source;
   std::optional<int> device;  // nullopt: the trace does not name it
   timeline::Timeline timeline;
-  policy::Options options;                     // what the allocator ran under
-  trace::StackTable stacks;                    // empty: the trace has none
-  std::vector<trace::Annotation> annotations;  // empty: none
-  trace::RequestTrace requests;                // what the program asked for, requests that failed left out
-  std::optional<CountSpan> retries;            // nullopt: not in this trace
-  bool can_fail = true;                        // false: replayed in memory that no trace fills
-  bool has_allocator = true;                   // false: the program called the device itself
-  bool has_events = true;                      // false: one state, not how it came about
+  policy::Options options;                        // what the allocator ran under
+  trace::StackTable stacks;                       // empty: the trace has none
+  std::vector<trace::Annotation> annotations;     // empty: none
+  trace::RequestTrace requests;                   // what the program asked for, requests that failed left out
+  std::optional<CountSpan> retries;               // nullopt: not in this trace
+  bool can_fail = true;                           // false: replayed in memory that no trace fills
+  bool has_allocator = true;                      // false: the program called the device itself
+  bool has_events = true;                         // false: one state, not how it came about
+  std::optional<analyses::HeldByName> held = {};  // who held what was live, without growth; nullopt: no names
 };
 
 // InvalidArgument for an input that holds no trace.

@@ -425,9 +425,14 @@ class Signals(unittest.TestCase):
         beside = Run(handled + USES + "os.kill(os.getpid(), signal.SIGUSR1)\n" + READS)
         self.assertEqual((beside.code, beside.out.strip(), beside.err), (0, "None", ""))
 
+    def test_it_is_said_that_sigusr1_is_answered_with_names(self):
+        says = "print(os.path.exists(os.path.join(os.environ['ASHLAR_RECORD'], 'usr1-%d' % os.getpid())))\n"
+        handled = "import signal\nsignal.signal(signal.SIGUSR1, lambda *_: None)\n"
+        self.assertEqual([Run(code + says).out for code in (USES, handled + USES)], ["True\n", "False\n"])
+
     def test_sigusr1_writes_and_the_program_goes_on(self):
-        run = Run(USES + self.KILL % "SIGUSR1" + "import json; print(len(os.listdir(os.environ['ASHLAR_RECORD'])))")
-        self.assertEqual((run.code, run.out), (0, "2\n"))
+        run = Run(USES + self.KILL % "SIGUSR1" + "print(sorted(n[:4] for n in os.listdir(os.environ['ASHLAR_RECORD'])))")
+        self.assertEqual((run.code, run.out), (0, "['hist', 'info', 'usr1']\n"))
 
     def test_sigterm_ends_the_program_as_it_would_have(self):
         run = Run(USES + self.KILL % "SIGTERM" + "print('still here')")

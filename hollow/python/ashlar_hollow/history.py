@@ -3,6 +3,7 @@
     history-PID.pickle   a snapshot with its history, in the form of torch.cuda.memory._dump_snapshot
     oom-PID-N.pickle     the same at the N-th out-of-memory error, before what failed gives its memory back: the first, the last
     info-PID.json        see Recording.info; bytes, and seconds since the epoch
+    usr1-PID             while it runs, where it answers SIGUSR1 with who holds the memory (see signals)
 
 A program that records by itself keeps its own settings. A process that never uses CUDA writes nothing. What PyTorch does
 not answer (see observer) is not kept: info-PID.json says why, and the program goes on as without us.
@@ -98,6 +99,7 @@ class Recording(object):
         if takes_names:  # a whole run comes before it: of this process it is the last
             self.holders.limits = self.holders.limits.at_most(AT_END_SECONDS)
         _guarded(self.write)("exit" if error is None else "exception", takes_names, is_at_end=True)
+        signals.ends(self)
         self.pid = 0  # written: not again
 
     def info(self, reason):

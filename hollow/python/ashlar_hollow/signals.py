@@ -2,6 +2,7 @@
 SIGTERM: the history is written before what would have happened.
 
 A handler of the program is called after ours where it is there first, and takes the signal where it comes later.
+The file usr1-PID in the folder says that SIGUSR1 is answered with names: `ashlar watch --names` asks no other process.
 Thread rule: Python lets only the main thread install handlers; CUDA used first elsewhere goes without.
 """
 
@@ -35,3 +36,25 @@ def _chain(recording, number):
             os.kill(os.getpid(), number)
 
     signal.signal(number, handler)
+    if number != signal.SIGTERM and not callable(before):
+        _say_that_it_answers(recording)
+
+
+def ends(recording):
+    """The process answers no more."""
+    try:
+        os.remove(_marker(recording))
+    except OSError:
+        pass
+
+
+def _say_that_it_answers(recording):
+    try:
+        with open(_marker(recording), "w"):
+            pass
+    except OSError:
+        pass  # it is not asked, then
+
+
+def _marker(recording):
+    return recording.path("usr1-%d" % os.getpid())

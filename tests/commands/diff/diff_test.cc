@@ -22,6 +22,7 @@ namespace {
 
 using Json = nlohmann::json;
 using answers::DiffMoment;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -67,6 +68,14 @@ Json ExpectSoundDiff(const answers::DiffAnswer& report, SchemaCheck& schema) {
   schema.Check(document);
   EXPECT_THAT(schema.errors(), IsEmpty());
   for (const char* view : {"by_stack", "by_phase", "by_size", "by_segment"}) ExpectRowsSum(document, view);
+  if (!document["by_name"].is_null()) {
+    for (const char* side : {"a", "b", "difference"}) {
+      std::int64_t bytes = 0;
+      for (const Json& row : document["by_name"]) bytes += row[side]["bytes"].get<std::int64_t>();
+      const Json& whole = std::string(side) == "difference" ? document[side] : document[side]["parts"];
+      EXPECT_EQ(bytes, whole["live_bytes"].get<std::int64_t>()) << side;
+    }
+  }
   for (const char* side : {"a", "b"}) {
     const Json& parts = document[side]["parts"];
     EXPECT_EQ(parts["reserved_bytes"].get<std::uint64_t>(),
@@ -100,7 +109,7 @@ TEST(DiffTest, HandMadeNumbers) {
   SchemaCheck schema(DiffSchema());
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
   const Json document = ExpectSoundDiff(*diff, schema);
-  EXPECT_THAT(schema.UnseenObjects(), IsEmpty());
+  EXPECT_THAT(schema.UnseenObjects(), ElementsAre("name_row", "named_difference", "named_parts", "names"));
   const Json& difference = document["difference"];
   // The 5 MiB came out of the cached 40 MiB: 35 MiB stay free beside them.
   EXPECT_EQ(difference["reserved_bytes"], 42 * kMiB);
@@ -174,6 +183,114 @@ TEST(DiffTest, ALineMoreInAFunctionIsOne) {
   const Json other = StackRows({{10, "step", 30}}, {{10, "load", 30}});  // the same line of another function
   EXPECT_EQ(RowOf(other, "train.py:10 step")["found_in"], "a");
   EXPECT_EQ(RowOf(other, "train.py:10 load")["found_in"], "b");
+}
+
+// A block of so many MiB each, held by that name; nobody holds one without a name.
+struct DiffName {
+  std::string kind;
+  std::string name;
+  std::int64_t line;
+  std::string function;
+  std::uint64_t mib;
+};
+
+trace::Snapshot RunOfNames(const std::string& folder, const std::vector<DiffName>& names) {
+  trace::Snapshot out;
+  trace::Holders& holders = out.holders.emplace();
+  holders.when = "call";
+  std::uint64_t at = std::uint64_t{1} << 40;
+  for (const DiffName& name : names) {
+    const std::uint64_t bytes = name.mib * kMiB;
+    out.segments.push_back({0,
+                            at,
+                            bytes,
+                            Stream{},
+                            false,
+                            false,
+                            {},
+                            trace::kNoStack,
+                            {{at, bytes, bytes, trace::BlockState::kLive, trace::kNoStack}}});
+    if (!name.name.empty()) {
+      holders.blocks.push_back({at, static_cast<std::uint32_t>(holders.holders.size()), {}});
+      trace::Holder& holder = holders.holders.emplace_back();
+      holder.kind = name.kind;
+      holder.name = name.name;
+      holder.file = folder + "train.py";
+      holder.line = name.line;
+      holder.function = name.function;
+    }
+    at += bytes;
+  }
+  return out;
+}
+
+answers::DiffAnswer NameDiff(const trace::Snapshot& a, const trace::Snapshot& b) {
+  absl::StatusOr<answers::DiffAnswer> diff =
+      answers::MakeDiff("a", DiffMustTrace(formats::WriteTorchSnapshot(a)), "b",
+                        DiffMustTrace(formats::WriteTorchSnapshot(b)), DiffMoment::kEnd);
+  EXPECT_TRUE(diff.ok()) << diff.status();
+  return *std::move(diff);
+}
+
+TEST(DiffTest, WhatGrewIsToldByItsName) {
+  const answers::DiffAnswer diff = NameDiff(
+      RunOfNames("/a/",
+                 {{"local", "losses[]", 31, "train", 10}, {"local", "model", 40, "main", 50}, {"", "", 0, "", 3}}),
+      RunOfNames("/b/copy/", {{"local", "losses[]", 33, "train", 10},
+                              {"local", "losses[]", 33, "train", 20},
+                              {"local", "model", 42, "main", 50},
+                              {"graph", "losses[]", 33, "train", 7},
+                              {"", "", 0, "", 2}}));
+  SchemaCheck schema(DiffSchema());
+  const Json document = ExpectSoundDiff(diff, schema);
+  EXPECT_EQ(document["a"]["names"]["live_bytes"], 63 * kMiB);
+  EXPECT_EQ(document["b"]["names"]["named_bytes"], 87 * kMiB);
+  const Json& rows = document["by_name"];
+  ASSERT_EQ(rows.size(), 4u);
+  // The list grew by two blocks, though its line and its folder are others now; its graph is a row of its own.
+  EXPECT_EQ(rows[0]["name"], "losses[]");
+  EXPECT_EQ(rows[0]["line"], 33);
+  EXPECT_EQ(rows[0]["found_in"], "both");
+  EXPECT_EQ(rows[0]["a"], (Json{{"bytes", 10 * kMiB}, {"blocks", 1}}));
+  EXPECT_EQ(rows[0]["b"], (Json{{"bytes", 30 * kMiB}, {"blocks", 2}}));
+  EXPECT_EQ(rows[0]["difference"], (Json{{"bytes", 20 * kMiB}, {"blocks", 1}}));
+  EXPECT_EQ(rows[1]["kind"], "graph");
+  EXPECT_EQ(rows[1]["found_in"], "b");
+  EXPECT_EQ(rows[2]["kind"], "not_found");
+  EXPECT_EQ(rows[2]["difference"]["bytes"], -static_cast<std::int64_t>(kMiB));
+  EXPECT_EQ(rows[3]["name"], "model");
+  EXPECT_EQ(rows[3]["difference"]["bytes"], 0);
+  const std::string text = report::ToText(diff);
+  EXPECT_THAT(text, HasSubstr("BY NAME   (live tensors by who holds them; sums to +26.00 MiB; A has names of 95.2 %, "
+                              "B of 97.8 %)"));
+  EXPECT_THAT(text,
+              HasSubstr("     +20.00 MiB  10.00 MiB -> 30.00 MiB     losses[] in train.py:33 train, 1 -> 2 blocks"));
+  EXPECT_THAT(text, HasSubstr("only in B                  losses[] (its graph) in train.py:33 train, 0 -> 1 blocks"));
+  EXPECT_THAT(report::ToMarkdown(diff),
+              HasSubstr("| +20.00 MiB | 10.00 MiB -> 30.00 MiB | 1 -> 2 blocks | losses\\[\\] in train.py:33 train |"));
+}
+
+TEST(DiffTest, ALineThatANameHasNotAloneIsLeftOut) {
+  const trace::Snapshot one = RunOfNames("", {{"local", "x", 3, "f", 1}, {"local", "x", 9, "f", 1}});
+  SchemaCheck schema(DiffSchema());
+  const Json rows = ExpectSoundDiff(NameDiff(one, one), schema)["by_name"];
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_TRUE(rows[0]["line"].is_null());
+  EXPECT_EQ(rows[0]["b"]["blocks"], 2);
+}
+
+TEST(DiffTest, ASideWithoutNamesIsSaid) {
+  const trace::Snapshot with = RunOfNames("", {{"local", "x", 3, "f", 1}});
+  trace::Snapshot without = with;
+  without.holders.reset();
+  SchemaCheck schema(DiffSchema());
+  const answers::DiffAnswer diff = NameDiff(with, without);
+  const Json document = ExpectSoundDiff(diff, schema);
+  EXPECT_TRUE(document["by_name"].is_null());
+  EXPECT_TRUE(document["b"]["names"].is_null());
+  EXPECT_EQ(document["a"]["names"]["named_bytes"], kMiB);
+  EXPECT_THAT(report::ToText(diff), HasSubstr("note: b: who holds the memory is not in this file"));
+  EXPECT_THAT(report::ToText(NameDiff(without, without)), Not(HasSubstr("who holds the memory")));
 }
 
 TEST(DiffTest, PendingBlocksCount) {

@@ -56,7 +56,7 @@ struct Failed {
     accounting.live_bytes = 1000;
     growing = GrowingBytes{.bytes = 900, .bytes_per_step = 10};
   }
-  void Try(bool ends) { what_ifs.tried = TriedSetting{"expandable_segments:True", ends, 90}; }
+  void Try(bool ends) { what_ifs.tried = SettingRun{"expandable_segments:True", ends, 90}; }
   void ShortLater() {
     whatif::ProjectedPart& next = row().projected.emplace();
     next.ooms = 1;

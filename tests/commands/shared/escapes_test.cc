@@ -8,6 +8,7 @@
 #include "commands/explain/explain_report.h"
 #include "commands/shared/json_values.h"
 #include "commands/shared/layout.h"
+#include "commands/shared/markdown.h"
 #include "nlohmann/json.hpp"
 
 namespace ashlar::report {

@@ -10,6 +10,7 @@
 #include "commands/explain/explain.h"
 #include "commands/explain/explain_report.h"
 #include "commands/shared/layout.h"
+#include "commands/shared/markdown.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/analyzer/formats/oom/messages.h"

@@ -12,10 +12,13 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/recorder.h"
 #include "allocator/device/sim_device.h"
+#include "allocator/trace/snapshot.h"
+#include "analyzer/formats/torch/torch_snapshot.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -172,6 +175,90 @@ TEST_F(WatchTest, SoDoCtrlCAndASignal) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0 && is_as_before) << status;
   RunOnTerminal([](int, pid_t child) { kill(child, SIGTERM); }, status, is_as_before);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0 && is_as_before) << status;
+}
+
+// A process that answers SIGUSR1 as the recorder in a Python program does, or in another way.
+class WatchNamesTest : public CliTest {
+ protected:
+  WatchNamesTest() {
+    trace::Snapshot snapshot;
+    const std::uint64_t address = std::uint64_t{1} << 40;
+    snapshot.segments.push_back({0,
+                                 address,
+                                 30 * kMiB,
+                                 Stream{},
+                                 false,
+                                 false,
+                                 {},
+                                 trace::kNoStack,
+                                 {{address, 30 * kMiB, 30 * kMiB, trace::BlockState::kLive, trace::kNoStack}}});
+    trace::Holders& names = snapshot.holders.emplace();
+    names.when = "signal 10";
+    names.holders.resize(1);
+    names.holders[0].kind = "local";
+    names.holders[0].name = "losses[]";
+    names.holders[0].file = "/home/me/train.py";
+    names.holders[0].line = 31;
+    names.blocks.push_back({address, 0, {}});
+    Write("names.pickle", formats::WriteTorchSnapshot(snapshot));
+  }
+  ~WatchNamesTest() override {
+    if (process_ <= 0) return;
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+
+  // `on_usr1`: what its shell does then.
+  std::string Start(const std::string& on_usr1, bool says_so = true) {
+    const std::string script = "cd \"$ASHLAR_RECORD\"; " + (on_usr1.empty() ? "" : "trap '" + on_usr1 + "' USR1; ") +
+                               (says_so ? ": > usr1-$$; " : "") + ": > ready; while :; do sleep 0.05; done";
+    process_ = fork();
+    if (process_ == 0) {
+      setenv("ASHLAR_RECORD", folder_.c_str(), 1);
+      execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
+      _exit(127);
+    }
+    for (int i = 0; i < 200 && access((folder_ + "ready").c_str(), F_OK) != 0; ++i) {
+      usleep(20'000);
+    }
+    return std::to_string(process_);
+  }
+
+  pid_t process_ = 0;
+};
+
+TEST_F(WatchNamesTest, TheRecorderIsAskedAndItsAnswerIsShown) {
+  const std::string pid = Start("cp names.pickle part; mv part history-$$.pickle");
+  // By its own number, and by that of a process above it, as a launcher is.
+  for (const std::string& asked : {pid, std::to_string(getpid())}) {
+    const Result result = Run("watch " + asked + " --names");
+    EXPECT_EQ(result.code, 0) << result.error;
+    EXPECT_THAT(result.out, HasSubstr("process " + pid + ", "));
+    EXPECT_THAT(result.out,
+                HasSubstr("WHO HOLDS IT   (by its name in the program, at the signal 10; 100.0 % of 30.00 MiB)"));
+    EXPECT_THAT(result.out, HasSubstr("30.00 MiB  in      1 blocks  losses[] in train.py:31"));
+    EXPECT_THAT(result.out, HasSubstr("ashlar explain " + folder_ + "history-" + pid + ".pickle"));
+  }
+}
+
+TEST_F(WatchNamesTest, AProcessThatDoesNotSayThatItAnswersIsLeftAlone) {
+  const std::string pid = Start("", /*says_so=*/false);
+  ExpectError(Run("watch " + pid + " --names"), 3, {"process " + pid + " cannot be asked for names", "ashlar record"});
+  EXPECT_EQ(kill(process_, 0), 0) << "a signal would have ended it";
+  EXPECT_EQ(waitpid(process_, nullptr, WNOHANG), 0);
+}
+
+TEST_F(WatchNamesTest, AProcessThatEndsInsteadIsToldAsThat) {
+  const std::string pid = Start("exit 0");
+  std::thread reaper([this] { waitpid(process_, nullptr, 0); });
+  ExpectError(Run("watch " + pid + " --names"), 3, {"process " + pid + " has ended before it answered"});
+  reaper.join();
+  process_ = 0;
+}
+
+TEST_F(WatchNamesTest, AFileIsNotAsked) {
+  ExpectError(Run("watch '" + folder_ + "names.pickle' --names"), 2, {"--names", "give its number"});
+  ExpectError(Run("watch 2147483647 --names"), 3, {"there is no process 2147483647"});
 }
 
 TEST_F(WatchTest, SaysWhatToDo) {

@@ -4,6 +4,7 @@ export type Diff = {
   a: Side;
   b: Side;
   difference: SegmentDifference;
+  by_name: NameRow[] | null;
   by_stack: BlockRow[] | null;
   by_phase: BlockRow[] | null;
   by_size: BlockRow[];
@@ -15,7 +16,15 @@ export type Side = {
   input: string;
   source: string;
   moment: string;
+  names: Names | null;
   parts: SegmentParts;
+};
+
+export type Names = {
+  when: string;
+  live_bytes: number;
+  named_bytes: number;
+  bound: string | null;
 };
 
 export type SegmentParts = {
@@ -43,6 +52,28 @@ export type SegmentDifference = {
   live_bytes: number | null;
   rounding_bytes: number | null;
   pending_bytes: number;
+  blocks: number;
+};
+
+export type NameRow = {
+  kind: string;
+  name: string;
+  file: string | null;
+  line: number | null;
+  function: string | null;
+  found_in: 'both' | 'a' | 'b';
+  a: NamedParts;
+  b: NamedParts;
+  difference: NamedDifference;
+};
+
+export type NamedParts = {
+  bytes: number;
+  blocks: number;
+};
+
+export type NamedDifference = {
+  bytes: number;
   blocks: number;
 };
 

@@ -1,5 +1,5 @@
 // What is printed of who holds the live blocks, by name.
-#include "commands/explain/held_report.h"
+#include "commands/shared/held_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,18 +24,18 @@ trace::Holder HolderNamed(const std::string& kind, const std::string& name) {
   return out;
 }
 
-TEST(HeldReportTest, WithoutNamesThereIsNoPart) {
+TEST(HeldTextTest, WithoutNamesThereIsNoPart) {
   std::string text;
   report::AppendHeld(std::nullopt, text);
   EXPECT_EQ(text, "");
 }
 
-TEST(HeldReportTest, GrowthIsSaidFromItsFirstStepOn) {
+TEST(HeldTextTest, GrowthIsSaidFromItsFirstStepOn) {
   EXPECT_EQ(report::GrowthText(analyses::HolderGrowth{2, 4, kMiB}), ", 1.00 MiB a step since step 2");
   EXPECT_EQ(report::GrowthText(std::nullopt), "");
 }
 
-TEST(HeldReportTest, AHolderReadsAsAPersonWouldSayIt) {
+TEST(HeldTextTest, AHolderReadsAsAPersonWouldSayIt) {
   trace::Holder holder = HolderNamed("graph", "losses[]");
   holder.file = "/home/me/train.py";
   EXPECT_EQ(report::HolderText(holder), "losses[] (its graph) in train.py");
@@ -52,7 +52,7 @@ TEST(HeldReportTest, AHolderReadsAsAPersonWouldSayIt) {
   EXPECT_EQ(report::HolderText(holder), "not? found, allocated at train.py:31 train");
 }
 
-TEST(HeldReportTest, TheTextSaysWhatIsLeftOutAndWhatIsMissing) {
+TEST(HeldTextTest, TheTextSaysWhatIsLeftOutAndWhatIsMissing) {
   HeldByName held;
   held.when = "the out-of-memory error";
   held.bound = "time";

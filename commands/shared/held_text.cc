@@ -1,4 +1,4 @@
-#include "commands/explain/held_report.h"
+#include "commands/shared/held_text.h"
 
 #include <algorithm>
 #include <array>
