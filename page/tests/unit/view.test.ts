@@ -7,10 +7,12 @@ import type { Card, Outcome } from '../../src/document/answers/dry-run';
 import type { PageDocument } from '../../src/document/types';
 import { nameOfInput, orderOfInputs, titleOfInputs } from '../../src/model/inputs';
 import { clampWindow, zoomAt } from '../../src/panels/curve_input';
+import { freePlace, type Box } from '../../src/panels/curve_paint';
 import { commandOf, inputOf } from '../../src/panels/fleet';
 import type { Rank } from '../../src/document/answers/fleet';
 import { firstEnough, howItWent, unrun } from '../../src/panels/cards';
 import { byteTicks, bytes, count } from '../../src/view/format';
+import { random } from '../made_document';
 import { makeDryRun } from '../made_parts';
 import { wholeOf } from '../part';
 import { fromHash, kStart, toHash, type View } from '../../src/view/state';
@@ -53,6 +55,29 @@ describe('figures', () => {
 
   it('make ticks of whole units', () => {
     expect(byteTicks(5 * 2 ** 30, 6)).toEqual([0, 1, 2, 3, 4, 5].map((i) => i * 2 ** 30));
+  });
+});
+
+describe('words on a plot', () => {
+  it('never overlap, and go where there is room', () => {
+    const next = random(41);
+    const taken: Box[] = [];
+    let left = 0;
+    for (let i = 0; i < 300; ++i) {
+      const wanted = { left: 600 * next(), top: 280 * next(), width: 20 + 100 * next(), height: 16 };
+      const box = freePlace(taken, wanted, 0, 300);
+      if (box === null) {
+        ++left;
+        continue;
+      }
+      expect([box.left, box.width, box.height]).toEqual([wanted.left, wanted.width, wanted.height]);
+      expect(box.top >= 0 && box.top + box.height <= 300).toBe(true);
+      for (const other of taken)
+        expect(box.left >= other.left + other.width || other.left >= box.left + box.width || box.top >= other.top + other.height || other.top >= box.top + box.height).toBe(true);
+      taken.push(box);
+    }
+    expect(left).toBeGreaterThan(0);
+    expect(freePlace([], { left: 5, top: 7, width: 10, height: 16 }, 0, 300)).toEqual({ left: 5, top: 7, width: 10, height: 16 });
   });
 });
 
