@@ -1,4 +1,5 @@
 // Figures, the address of a view, and columns.
+import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { decodeColumn } from '../../src/document/columns';
@@ -11,6 +12,7 @@ import { freePlace, type Box } from '../../src/panels/curve_paint';
 import { commandOf, inputOf } from '../../src/panels/fleet';
 import type { Rank } from '../../src/document/answers/fleet';
 import { firstEnough, howItWent, unrun } from '../../src/panels/cards';
+import { parseColour } from '../../src/view/palette';
 import { byteTicks, bytes, count } from '../../src/view/format';
 import { random } from '../made_document';
 import { makeDryRun } from '../made_parts';
@@ -55,6 +57,31 @@ describe('figures', () => {
 
   it('make ticks of whole units', () => {
     expect(byteTicks(5 * 2 ** 30, 6)).toEqual([0, 1, 2, 3, 4, 5].map((i) => i * 2 ** 30));
+  });
+});
+
+describe('the dark theme', () => {
+  const sheet = readFileSync(new URL('../../src/styles/page.css', import.meta.url), 'utf8');
+  const blocks = [...sheet.matchAll(/color-scheme: dark;([^}]*)\}/g)].map(([, text]) =>
+    Object.fromEntries([...text.matchAll(/--([\w-]+): (#[\da-f]{6});/g)].map(([, name, value]) => [name, value])));
+  const light = (text: string): number => {
+    const [r, g, b] = parseColour(text).map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (a: string, b: string): number => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+
+  it('is the same where it is chosen and where the system asks for it', () => {
+    expect(blocks.length).toBe(2);
+    expect(blocks[0]).toEqual(blocks[1]);
+  });
+
+  it('has words of 4.5 : 1 and shapes of 3 : 1 on their ground, as WCAG AA asks', () => {
+    expect(contrast('#ffffff', '#000000')).toBeCloseTo(21, 5);
+    const [dark] = blocks;
+    for (const name of ['ink', 'faint', 'accent', 'failure', 'good'])
+      for (const ground of ['paper', 'ground', 'accent-ground']) expect(contrast(dark[name], dark[ground]), `${name} on ${ground}`).toBeGreaterThanOrEqual(4.5);
+    for (const name of ['live', 'rounding', 'pending', 'stranded', 'free', 'private-free', 'reserved', 'outside'])
+      expect(contrast(dark[name], dark.paper), name).toBeGreaterThanOrEqual(3);
   });
 });
 
