@@ -272,7 +272,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   out = WithLastWord(std::move(out));
   if (picture.has_value()) {
     Tell(options.replay, "drawing");
-    picture->AddHost(snapshot);
+    picture->AddRecord(snapshot);
     out.picture = picture->Draw(out);
   }
   return out;

@@ -11,7 +11,7 @@ import { InputPage } from './panels/input_page';
 import { Multiples } from './panels/multiples';
 import { cost } from './model/cost';
 import { isForetold, nameOfInput, orderOfInputs } from './model/inputs';
-import { h, replace } from './view/dom';
+import { h, replace, reveal } from './view/dom';
 import { readTheme } from './view/palette';
 import { kStart, type Theme } from './view/state';
 import { Store } from './view/store';
@@ -64,7 +64,12 @@ function start(): void {
     multiples?.onFrame(changed);
     page?.onFrame(changed);
   });
-  store.onRest((changed) => page?.onRest(changed));
+  store.onRest((changed, how) => {
+    page?.onRest(changed);
+    if (how !== 'jump') return;
+    if (changed.has('input')) reveal(holder);
+    else page?.reveal(changed);
+  });
   show();
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
     app.theme = readTheme();

@@ -45,6 +45,11 @@ export function random(seed: number): () => number {
 
 const kMiB = 2 ** 20;
 
+// Names that would be markup if they were not text.
+export const kHostile = '</script><img src=x onerror="document.title=1">';
+const kHolders = ['model.layers.*.weight (parameter)', 'losses[] (graph of 7 nodes)', kHostile];
+const kSettings: [string, string][] = [['PYTORCH_CUDA_ALLOC_CONF', kHostile], ['expandable_segments', 'False']];
+
 class Blob1 {
   private readonly parts: Uint8Array[] = [];
   private length = 0;
@@ -179,6 +184,7 @@ function assemble(blocks: MadeBlock[], segments: MadeSegment[], sums: Record<str
   columns['block.freed'] = big.add(of((b) => b.freed), 'u32');
   columns['block.done'] = big.add(of((b) => b.done), 'u32');
   columns['block.stack'] = big.add(of((b) => b.stack), 'u32');
+  columns['block.holder'] = big.add(of((b) => (b.freed < moments ? 2 ** 32 - 1 : b.stack % kHolders.length)), 'u32');
   columns['block.flags'] = big.add(of(() => 4), 'u32');
   columns['block.alloc_event'] = big.add(of((b) => b.alloc - 1), 'i32');
   columns['segment.extent'] = big.add(Array.from({ length: segments.length + 1 }, (_, i) => i), 'u32');
@@ -211,7 +217,7 @@ function assemble(blocks: MadeBlock[], segments: MadeSegment[], sums: Record<str
     format: 'ashlar-page', version: 1, made_by: 'a test', title: 'made', command: 'none', diff: null, estimate: null, dry_run: null, fleet: null,
     runs: [run],
     inputs: [{
-      name: 'made', rank: null, device: 0, explanation_text: 'made by a test', runs: [0], texts: [], causes: [], evidence_moments: [],
+      name: 'made', rank: null, device: 0, explanation_text: 'made by a test', runs: [0], texts: [], holders: kHolders, settings: kSettings, causes: [], evidence_moments: [],
       stacks: {
         labels, frames: [['train.py', 3, 'main'], ...labels.map((_, i): [string, number, string] => ['/a/model.py', 10 + 3 * i, `layer${i}`])],
         starts: Array.from({ length: 25 }, (_, i) => 2 * i), stack_frames: labels.flatMap((_, i) => [i + 1, 0]) },
@@ -219,7 +225,8 @@ function assemble(blocks: MadeBlock[], segments: MadeSegment[], sums: Record<str
         source: 'made', headline: 'HEALTHY  made', verdict: 'healthy', evidence: [], moment: null, accounting, request_bytes: null,
         peak: { allocated_bytes: peaks.allocated.bytes, active_bytes: peaks.active.bytes, reserved_bytes: peaks.reserved.bytes, utilisation: 1 },
         stacks: [], pinned_host: null, failure: null, pins: { lines: [], other_blame_bytes: 0, other_blocks: 0 }, causes: [], program_remedies: [],
-        what_if: [], what_if_capacity_bytes: null, paste: null, advice: null, own_allocator: null, next_step: null, next_lines: [], notes: [] }) }],
+        what_if: [], what_if_capacity_bytes: null, paste: null, advice: null, own_allocator: null, next_step: null, next_lines: [], notes: [],
+        actions: [{ proof: 'replayed', what: null, lines: ['export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'], gain: 'peak 2.00 GiB -> 1.00 GiB' }] }) }],
   };
   return { doc, blobs: [small.base64(), big.base64()] };
 }

@@ -8,6 +8,7 @@ script, colours that suit light and dark.
 import html
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Type
 
+from ashlar_gpu import _cells
 from ashlar_gpu._answer import Answer
 from ashlar_gpu._html_bar import Part, bar
 from ashlar_gpu._page import MOST
@@ -41,23 +42,34 @@ def _shown(answer: Answer) -> str:
     light, whole = page(answer), answer.page
     if whole is None:
         return light
+    heading = _div(_heading(answer))
     if len(whole.html) > MOST:
         line = f'The page is {size(len(whole.html))}, too long for a notebook: .page.save("page.html") writes it.'
         return light + _lines([line])
     # Where frames are not shown, as on a site that shows notebooks, the light one is there.
-    return (f'{whole._repr_html_()}<details><summary style="cursor:pointer;font-size:12px;opacity:.7">in short</summary>'
+    return (f'{heading}{whole._repr_html_()}<details><summary style="cursor:pointer;font-size:12px;opacity:.7">in short</summary>'
             f"{light}</details>")
 
 
 def page(answer: Answer) -> str:
-    body = PAGES.get(type(answer), _plain)(answer)
-    return ('<div style="font-family:system-ui,sans-serif;font-size:13px;line-height:1.45;max-width:60em">'
-            f"{body}{_whole(answer.text)}</div>")
+    body = PAGES[type(answer)](answer) if type(answer) in PAGES else ""
+    return _div(f"{_heading(answer)}{body}{_whole(answer.text)}")
 
 
-def _plain(answer: Answer) -> str:
+def _div(inside: str) -> str:
+    return f'<div style="font-family:system-ui,sans-serif;font-size:13px;line-height:1.45;max-width:60em">{inside}</div>'
+
+
+def _heading(answer: Answer) -> str:
+    """The cell and the verdict."""
+    cell = _cells.current()
+    text, colour = HEADS.get(type(answer), _first_line)(answer)
+    return _headline(f"{cell}: {text}" if cell else text, colour)
+
+
+def _first_line(answer: Answer) -> Tuple[str, str]:
     lines = answer.text.strip().splitlines()
-    return _headline(lines[0] if lines else "", GREY)
+    return lines[0] if lines else "", GREY
 
 
 def _text(value: object) -> str:
@@ -111,12 +123,14 @@ def parts_of(accounting: Accounting) -> List[Part]:
     return [Part(name, value, colour) for name, value, colour in named if value]
 
 
+def _verdict(answer: Explanation) -> Tuple[str, str]:
+    return answer.headline, GOOD if answer.verdict in ("healthy", "unknown") else BAD
+
+
 def _explanation(answer: Explanation) -> str:
-    is_bad = answer.verdict not in ("healthy", "unknown")
-    out = _headline(answer.headline, BAD if is_bad else GOOD)
     certain = "" if answer.verdict_certain else " (not certain)"
     verdict, said = answer.verdict.replace("_", " "), answer.evidence[0] if answer.evidence else ""
-    out += _lines([f"{said}{certain}" if said.startswith(verdict) else f"{verdict}{certain}: {said}"])
+    out = _lines([f"{said}{certain}" if said.startswith(verdict) else f"{verdict}{certain}: {said}"])
     parts = parts_of(answer.accounting)
     if parts:
         total = answer.accounting.total_bytes or answer.accounting.reserved_bytes
@@ -167,16 +181,20 @@ def _program(answer: Explanation) -> str:
 
 # --- the others ---
 
+def _dry_run_verdict(answer: DryRun) -> Tuple[str, str]:
+    return f"Dry run: {_head(answer.text)}", {True: GOOD, False: BAD, None: GREY}[answer.fits]
+
+
 def _dry_run(answer: DryRun) -> str:
-    colour = {True: GOOD, False: BAD, None: GREY}[answer.fits]
-    out = _headline(f"Dry run: {_head(answer.text)}", colour)
+    out = ""
     if answer.cards is not None:
         rows = [(_text(one.card + (" (no kernels)" if one.has_kernels is False else "")), size(one.total_bytes), _fits(one.default) if one.has_verdict else _unrun(one),
                  _fits(one.expandable), _fits(one.best_found)) for one in answer.cards.rows]
         out += _title("Which card is enough" + (" for what was seen" if answer.ended_early else "")) + _table(("card", "memory", "default", "expandable", "best found"), rows)
     if answer.made_up.total:
         out += _lines([f"{answer.made_up.total:,} values were made up: control flow may hang on them, see the text"])
-    return out + (_explanation(answer.explanation) if answer.explanation is not None else "")
+    explained = answer.explanation
+    return out + (_headline(*_verdict(explained)) + _explanation(explained) if explained is not None else "")
 
 
 def _head(text: str) -> str:
@@ -210,8 +228,10 @@ def _sweep(answer: Sweep) -> str:
         mark = " (recommended)" if row.is_recommended else ""
         fails = f'<span style="color:{BAD}">{row.failing_traces} fail</span>' if row.failing_traces else ""
         rows.append((_text(name + mark), size(peak), f"{row.retries:,}", f"{row.driver_calls:,}", fails))
-    out = _headline(answer.advice, GOOD if answer.paste else GREY) + (_code([answer.paste]) if answer.paste else "")
-    return out + _table(("setting", "greatest peak", "retries", "driver calls", ""), rows)
+    return (_code([answer.paste]) if answer.paste else "") + _table(("setting", "greatest peak", "retries", "driver calls", ""), rows)
 
 
+HEADS: Dict[Type[Any], Callable[[Any], Tuple[str, str]]] = {
+    Explanation: _verdict, DryRun: _dry_run_verdict,
+    Sweep: lambda answer: (answer.advice, GOOD if answer.paste else GREY)}
 PAGES: Dict[Type[Any], Callable[[Any], str]] = {Explanation: _explanation, DryRun: _dry_run, Sweep: _sweep}

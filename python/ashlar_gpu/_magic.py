@@ -76,10 +76,9 @@ def _without_gpu(shell: Any, given: Any, cell: str) -> None:
     run = dry_run(run_cell, args=(source, names), device=given.device, capacity=given.capacity, conf=given.conf,
                   context=given.context, values=given.values, output=given.keep)
     print(run.stdout, end="")
-    if run.exit_code != 0:
-        print(run.stderr.strip())
     _show(run, given)
     if run.exit_code != 0:
+        print(run.stderr.strip())  # below the answer
         last = run.stderr.strip().splitlines()[-1:] or [f"exit code {run.exit_code}"]
         raise CellFailed(last[0])
 

@@ -67,7 +67,8 @@ class Answers(unittest.TestCase):
     """What an answer shows of itself in a notebook."""
 
     def frame_of(self, answer):
-        (tag, attributes), *rest = Frames(answer._repr_html_()).frames
+        box, heading, (tag, attributes), *rest = Frames(answer._repr_html_()).frames
+        self.assertEqual([box[0], heading[0]], ["div", "div"])
         self.assertEqual((tag, attributes["sandbox"], attributes["srcdoc"]), ("iframe", "allow-scripts", answer.page.html))
         self.assertEqual([tag for tag, _ in rest[:2]], ["details", "summary"])  # where frames are not shown
         return answer.page.html
@@ -98,7 +99,12 @@ class Answers(unittest.TestCase):
         with mock.patch.dict(sys.modules, IPython=types.SimpleNamespace(get_ipython=lambda: shell)):
             self.assertIsNone(ashlar_gpu.explain(SNAPSHOT).page)  # a terminal's IPython
             shell.kernel = object()
-            self.frame_of(ashlar_gpu.explain(SNAPSHOT))
+            shell.execution_count = 4
+            answer = ashlar_gpu.explain(SNAPSHOT)
+            self.frame_of(answer)
+            # The heading: the cell and the verdict.
+            for shown in (answer, ashlar_gpu.explain(MESSAGE)):
+                self.assertIn(f">In[4]: {html.escape(shown.headline)}</div>", shown._repr_html_().split("<iframe")[0])
             self.assertIsNone(ashlar_gpu.explain(SNAPSHOT, page=False).page)
             self.assertIsNone(ashlar_gpu.explain(MESSAGE).page)  # there is nothing to look at but words
 

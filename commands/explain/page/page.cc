@@ -39,6 +39,12 @@ Json StackTableJson(const Picture& picture) {
           {"stack_frames", std::move(stack_frames)}};
 }
 
+Json SettingsJson(const Picture& picture) {
+  Json out = Json::Array();
+  for (const auto& [key, value] : picture.settings) out.Append(Json::Array({key, value}));
+  return out;
+}
+
 Json CausePicturesJson(const Picture& picture) {
   Json out = Json::Array();
   for (const answers::CausePicture& cause : picture.causes) {
@@ -98,6 +104,8 @@ void PageWriter::AddInput(const PageInput& input, const answers::Explanation& ex
                      {"runs", std::move(runs)},
                      {"stacks", StackTableJson(picture)},
                      {"texts", picture.texts},
+                     {"holders", picture.holders},
+                     {"settings", SettingsJson(picture)},
                      {"causes", CausePicturesJson(picture)},
                      {"evidence_moments", NamedEventsJson(picture)}});
 }
@@ -237,6 +245,9 @@ void AddBlocks(const std::vector<BlockPicture>& blocks, BlobWriter& blob) {
   add("block.stack", [](const BlockPicture& block) { return block.stack; });
   if (has([](const BlockPicture& block) { return block.text != answers::kNoText; })) {
     add("block.text", [](const BlockPicture& block) { return block.text; });
+  }
+  if (has([](const BlockPicture& block) { return block.holder != answers::kNoHolder; })) {
+    add("block.holder", [](const BlockPicture& block) { return block.holder; });
   }
   add("block.stream", [](const BlockPicture& block) { return block.stream; });
   add("block.pool", [](const BlockPicture& block) { return block.pool; });

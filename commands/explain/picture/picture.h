@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/units.h"
@@ -29,6 +30,7 @@ using Moment = std::uint32_t;
 
 inline constexpr std::int64_t kUnknownBytes = -1;
 inline constexpr std::uint32_t kNoText = 0xffffffff;
+inline constexpr std::uint32_t kNoHolder = 0xffffffff;
 
 // One element a moment.
 struct MomentColumns {
@@ -56,6 +58,7 @@ struct BlockPicture {
   Moment done = 0;
   std::uint32_t stack = trace::kNoStack;  // index in Picture::stacks
   std::uint32_t text = kNoText;           // index in Picture::texts
+  std::uint32_t holder = kNoHolder;       // index in Picture::holders
   std::uint32_t stream = 0;               // indices in RunPicture
   std::uint32_t pool = 0;
   bool is_small_pool = false;
@@ -138,9 +141,11 @@ struct Picture {
   std::vector<RunPicture> runs;  // the observed one first
   std::vector<StackPicture> stacks;
   std::vector<trace::Frame> frames;
-  std::vector<std::string> texts;        // that the program put on blocks
-  std::vector<CausePicture> causes;      // found ones, in the explanation's order
-  std::vector<NamedEvent> named_events;  // that the explanation's sentences name, by event
+  std::vector<std::string> texts;    // that the program put on blocks
+  std::vector<std::string> holders;  // by name in the program, as the explanation lists them; empty: no names
+  std::vector<std::pair<std::string, std::string>> settings;  // as recorded: key and value
+  std::vector<CausePicture> causes;                           // found ones, in the explanation's order
+  std::vector<NamedEvent> named_events;                       // that the explanation's sentences name, by event
 };
 
 // How much of a run a picture keeps (picture.h).

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "analyzer/analyses/causes/cause.h"
 #include "analyzer/analyses/state/live_stacks.h"
+#include "commands/explain/held_report.h"
 #include "commands/explain/picture/run_picture.h"
 
 namespace ashlar::answers {
@@ -39,7 +40,11 @@ PictureMaker::PictureMaker(const PictureLimits& limits, const timeline::Timeline
       texts_(observed, labels),
       what_ifs_(limits_, origins_, texts_, observed.events().size()) {}
 
-void PictureMaker::AddHost(const trace::Snapshot& snapshot) { host_ = PictureOfHost(snapshot, limits_); }
+void PictureMaker::AddRecord(const trace::Snapshot& snapshot) {
+  host_ = PictureOfHost(snapshot, limits_);
+  if (!snapshot.settings.has_value()) return;
+  settings_.assign(snapshot.settings->values.begin(), snapshot.settings->values.end());
+}
 
 // What a cause is about, at a moment when it is there: the moment looked at, else where its sentences point, else where
 // its first block was allocated.
@@ -103,6 +108,18 @@ void PictureMaker::AddCauses(const Explanation& explanation, const std::vector<s
   }
 }
 
+void PictureMaker::AddHolders(const Explanation& explanation, const std::vector<std::uint32_t>& block_sources,
+                              Picture& out) {
+  const std::optional<analyses::HeldByName>& held = explanation.memory.holders.names;
+  if (!held.has_value()) return;
+  for (const analyses::HeldRow& row : held->rows) out.holders.push_back(report::HolderText(row.holder));
+  std::vector<BlockPicture>& blocks = out.runs.front().blocks;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const auto found = held->row_of.find(block_sources[i]);
+    if (found != held->row_of.end()) blocks[i].holder = static_cast<std::uint32_t>(found->second);
+  }
+}
+
 void PictureMaker::AddObserved(const Explanation& explanation, Picture& out) {
   RunFacts facts{.most_moments = limits_.MostMoments(observed_.events().size()), .pointed_at = PointedAt(explanation)};
   if (!places_.empty()) {
@@ -114,6 +131,7 @@ void PictureMaker::AddObserved(const Explanation& explanation, Picture& out) {
   AddSteps(explanation, made.run);
   out.runs.push_back(std::move(made.run));
   AddCauses(explanation, made.block_sources, out);
+  AddHolders(explanation, made.block_sources, out);
   const MomentTable moments(out.runs.front().moments.events, observed_.event_count());
   for (const EventIndex event : NamedEvents(explanation)) {
     if (event < observed_.event_count()) out.named_events.push_back({event, moments.Since(event)});
@@ -137,6 +155,7 @@ std::shared_ptr<const Picture> PictureMaker::Draw(const Explanation& explanation
   }
   stacks.MoveTo(*picture);
   picture->texts = texts_.texts();
+  picture->settings = settings_;
   return picture;
 }
 

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -40,8 +41,9 @@ class PictureMaker {
   // The place of each event of the observed run; without it an event stands at its own number.
   void SetPlaces(std::vector<std::int64_t> places) { places_ = std::move(places); }
   whatif::WhatIfWatch* watch() { return &what_ifs_; }
-  // Pinned memory of the host, drawn as a run of its own where its events and segments agree.
-  void AddHost(const trace::Snapshot& snapshot);
+  // What a snapshot has beside the run: its settings, and pinned memory of the host, drawn as a run of its own where
+  // its events and segments agree.
+  void AddRecord(const trace::Snapshot& snapshot);
 
   // Once, when the explanation is complete but for its picture.
   std::shared_ptr<const Picture> Draw(const Explanation& explanation);
@@ -51,6 +53,7 @@ class PictureMaker {
   void AddObserved(const Explanation& explanation, Picture& out);
   void AddCauses(const Explanation& explanation, const std::vector<std::uint32_t>& block_sources, Picture& out);
   timeline::EventIndex EventOfCause(const analyses::CauseFinding& finding) const;
+  static void AddHolders(const Explanation& explanation, const std::vector<std::uint32_t>& block_sources, Picture& out);
   void AddSteps(const Explanation& explanation, RunPicture& run) const;
 
   const PictureLimits limits_;
@@ -61,6 +64,7 @@ class PictureMaker {
   std::vector<std::int64_t> places_;
   WhatIfPictures what_ifs_;
   std::optional<RunPicture> host_;
+  std::vector<std::pair<std::string, std::string>> settings_;
 };
 
 // Numbers the stacks that a picture's blocks and segments name anew, from 0 and in the order in which they are met, and

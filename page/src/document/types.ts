@@ -31,6 +31,8 @@ export interface Input {
   runs: number[]; // the observed one first; empty for a message
   stacks: Stacks;
   texts: string[];
+  holders: string[]; // by name in the program; empty: the file has no names
+  settings: [string, string][]; // as recorded
   causes: CauseMark[];
   evidence_moments: { event: number; moment: number }[];
 }

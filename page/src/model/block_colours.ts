@@ -1,10 +1,18 @@
-// The colour of each block by stack, phase, size, age or text, as pixels. What does not change with the moment is kept.
+// The colour of each block by name, stack, phase, size, age or text, as pixels. What does not change with the moment is kept.
 import type { Input } from '../document/types';
-import type { ColourBy } from '../view/state';
+import { kColours, type ColourBy } from '../view/state';
 import { kCategories, pixel, sequence, type Rgb, type Theme } from '../view/palette';
 import { bytes as bytesText, count } from '../view/format';
 import type { BlockTable } from './blocks';
 import type { RunData } from './run_data';
+
+export const kColourNames: Record<ColourBy, string> = {
+  state: 'state', name: "holder's name", stack: 'line', phase: 'phase', size: 'size', age: 'age', text: 'annotation' };
+
+// The colours that a run's blocks can have.
+export const coloursOf = (data: RunData, input: Input): ColourBy[] => kColours.filter((by) =>
+  (by !== 'phase' || data.run.phases.length > 0) && (by !== 'text' || input.texts.length > 0) && (by !== 'name' || input.holders.length > 0)
+  && (by !== 'stack' || input.stacks.labels.length > 0));
 
 export interface LegendEntry {
   colour: Rgb;
@@ -12,6 +20,9 @@ export interface LegendEntry {
 }
 
 const kSteps = 16; // of a sequence
+
+// What has no colour of its own.
+const kOthers = { stack: 'other lines', phase: 'no phase', name: 'other names, or none', text: 'no annotation' };
 
 export class BlockColours {
   private kept: Uint32Array | null = null;
@@ -59,9 +70,9 @@ export class BlockColours {
         { colour: this.ramp[0], text: 'from the start' }];
     if (by === 'size')
       return [512, 2 ** 16, 2 ** 20, 2 ** 24, 2 ** 28].map((size) => ({ colour: this.ramp[this.sizeStep(size)], text: bytesText(size) }));
-    const names = by === 'stack' ? [...this.ranks.keys()] : by === 'phase' ? this.phaseNames : this.input.texts;
+    const names = by === 'stack' ? [...this.ranks.keys()] : by === 'phase' ? this.phaseNames : by === 'name' ? this.input.holders : this.input.texts;
     const entries = names.slice(0, kCategories.length - 1).map((text, i) => ({ colour: kCategories[i], text }));
-    return [...entries, { colour: theme.faint, text: by === 'stack' ? 'other lines' : by === 'phase' ? 'no phase' : 'no annotation' }];
+    return [...entries, { colour: theme.faint, text: kOthers[by] }];
   }
 
   phase(block: number): string | null {
@@ -77,6 +88,7 @@ export class BlockColours {
         const stack = this.blocks.stack[block];
         return stack < 0 ? other : category(this.ranks.get(this.input.stacks.labels[stack]));
       }
+      case 'name': return category(this.blocks.holder?.[block]);
       case 'phase': return category(this.phases()[this.blocks.alloc[block]]);
       case 'text': {
         const text = this.blocks.text === null ? -1 : this.blocks.text[block];

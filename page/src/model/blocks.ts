@@ -10,6 +10,7 @@ export class BlockTable {
   readonly done: Int32Array; // moment from which on it is gone
   readonly stack: Int32Array; // -1: none
   readonly text: Int32Array | null;
+  readonly holder: Int32Array | null; // -1: none
   readonly stream: Int32Array;
   readonly pool: Int32Array;
   readonly flags: Int32Array;
@@ -30,6 +31,7 @@ export class BlockTable {
     this.done = asInts(get('done'));
     this.stack = asInts(get('stack'));
     this.text = has('text') ? asInts(get('text')) : null;
+    this.holder = has('holder') ? asInts(get('holder')) : null;
     const zeros = (): Int32Array => new Int32Array(this.count);
     this.stream = has('stream') ? asInts(get('stream')) : zeros();
     this.pool = has('pool') ? asInts(get('pool')) : zeros();
@@ -39,6 +41,12 @@ export class BlockTable {
 
   get count(): number {
     return this.address.length;
+  }
+
+  // Bytes times how long it lives, by the time or place of each moment.
+  bytesTime(block: number, clock: Float64Array): number {
+    const end = clock.length - 1;
+    return this.size[block] * Math.max(1, clock[Math.min(this.freed[block], end)] - clock[Math.min(this.alloc[block], end)]);
   }
 
   isPending(block: number, moment: number): boolean {

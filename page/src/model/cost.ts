@@ -2,6 +2,7 @@
 // shows it to tests as globalThis.ashlarCost.
 export const cost = {
   curves: 0, // times that a curve was drawn
+  bands: 0, // times that the blocks over time were laid on their plot
   maps: 0, // times that a map was drawn
   samples: 0, // values of columns that a curve read
   blocks: 0, // blocks that came into use or left it, or were painted

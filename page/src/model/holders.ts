@@ -11,15 +11,27 @@ export interface Holder {
   blocks: number;
 }
 
-export type GroupBy = 'line' | 'annotation' | 'size' | 'phase' | 'pool' | 'stream';
-export const kGroups: GroupBy[] = ['line', 'annotation', 'size', 'phase', 'pool', 'stream'];
+export type GroupBy = 'name' | 'line' | 'annotation' | 'size' | 'phase' | 'pool' | 'stream';
+export const kGroups: GroupBy[] = ['name', 'line', 'annotation', 'size', 'phase', 'pool', 'stream'];
 
-// Live blocks alone (pending ones are nobody's any more), most bytes first, then by label.
-export function sumHolders(
-  live: LiveSet, blocks: BlockTable, data: RunData, input: Input, by: GroupBy, phase: (block: number) => string | null): Holder[] {
-  const label = (block: number): string => {
+// The groups that a run's blocks can be told apart by.
+export const groupsOf = (data: RunData, input: Input): GroupBy[] => kGroups.filter((by) =>
+  (by !== 'name' || input.holders.length > 0) && (by !== 'annotation' || input.texts.length > 0) && (by !== 'phase' || data.run.phases.length > 0));
+
+// The group of a block, in words.
+export function groupLabel(
+  blocks: BlockTable, data: RunData, input: Input, by: GroupBy, phase: (block: number) => string | null): (block: number) => string {
+  const { projected_from: projected } = data.run;
+  const line = (block: number): string => {
+    const stack = blocks.stack[block];
+    if (stack >= 0) return input.stacks.labels[stack];
+    const isProjected = projected !== null && blocks.alloc[block] >= projected;
+    return isProjected ? 'projected: as in the step before the failure, no stack' : 'no stack recorded';
+  };
+  return (block) => {
     switch (by) {
-      case 'line': return blocks.stack[block] < 0 ? 'no stack recorded' : input.stacks.labels[blocks.stack[block]];
+      case 'name': return input.holders[blocks.holder?.[block] ?? -1] ?? 'no name known';
+      case 'line': return line(block);
       case 'annotation': return blocks.text === null || blocks.text[block] < 0 ? 'no annotation' : input.texts[blocks.text[block]];
       case 'size': return bytesText(blocks.size[block]);
       case 'phase': return blocks.allocEvent[block] < 0 ? 'before the trace' : (phase(block) ?? 'no phase');
@@ -27,6 +39,10 @@ export function sumHolders(
       case 'stream': return `stream ${data.run.streams[blocks.stream[block]] ?? '0'}`;
     }
   };
+}
+
+// Live blocks alone (pending ones are nobody's any more), most bytes first, then by label.
+export function sumHolders(live: LiveSet, blocks: BlockTable, label: (block: number) => string): Holder[] {
   const sums = new Map<string, Holder>();
   for (let i = 0; i < live.count; ++i) {
     const block = live.list[i];
@@ -100,7 +116,12 @@ export function pathOf(input: Input, stack: number, isWhole = true): string[] {
 export const hasOtherFrames = (input: Input): boolean =>
   input.stacks.frames.some(([file]) => !isPython(file)) && input.stacks.frames.some(([file]) => isPython(file));
 
-// The lines that hold most at a moment: these get colours of their own.
-export function rankLabels(holders: Holder[], most = 11): string[] {
-  return holders.slice(0, most).map((row) => row.label);
+// The lines that get colours of their own: those that hold most at the moment of the live set, then those with most bytes x time.
+export function rankLabels(live: LiveSet, blocks: BlockTable, clock: Float64Array, label: (block: number) => string, most = 11): string[] {
+  const overTime = new Map<string, number>();
+  for (let block = 0; block < blocks.count; ++block)
+    overTime.set(label(block), (overTime.get(label(block)) ?? 0) + blocks.bytesTime(block, clock));
+  const now = sumHolders(live, blocks, label).map((row) => row.label);
+  const long = [...overTime].sort(([, a], [, b]) => b - a).map(([name]) => name);
+  return [...new Set([...now.slice(0, Math.ceil(most / 2)), ...long, ...now])].slice(0, most);
 }

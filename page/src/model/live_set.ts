@@ -16,7 +16,7 @@ interface Saved {
 }
 
 // Indices sorted by a column of moments in [0, limit], by counting.
-function orderBy(moments: Int32Array, limit: number): Uint32Array {
+export function orderBy(moments: Int32Array, limit: number): Uint32Array {
   const starts = new Uint32Array(limit + 2);
   for (let i = 0; i < moments.length; ++i) ++starts[moments[i] + 1];
   for (let m = 0; m <= limit; ++m) starts[m + 1] += starts[m];

@@ -17,9 +17,9 @@ export class SegmentTable {
   readonly stream: Int32Array;
   readonly pool: Int32Array;
   readonly flags: Int32Array;
-  private readonly moment: Int32Array;
-  private readonly address: Float64Array;
-  private readonly size: Float64Array;
+  readonly extentMoment: Int32Array;
+  readonly extentAddress: Float64Array;
+  readonly extentSize: Float64Array;
   private readonly changes: Int32Array; // moments at which a segment comes, changes or goes
   private last: Standing | null = null;
 
@@ -31,12 +31,12 @@ export class SegmentTable {
     this.stream = or0('segment.stream');
     this.pool = or0('segment.pool');
     this.flags = or0('segment.flags');
-    this.moment = ints('extent.moment');
-    this.address = asFloats(columns.get('extent.address') ?? new Float64Array(0));
-    this.size = asFloats(columns.get('extent.size') ?? new Float64Array(0));
-    const sorted = new Int32Array(this.end.length + this.moment.length);
+    this.extentMoment = ints('extent.moment');
+    this.extentAddress = asFloats(columns.get('extent.address') ?? new Float64Array(0));
+    this.extentSize = asFloats(columns.get('extent.size') ?? new Float64Array(0));
+    const sorted = new Int32Array(this.end.length + this.extentMoment.length);
     sorted.set(this.end);
-    sorted.set(this.moment, this.end.length);
+    sorted.set(this.extentMoment, this.end.length);
     sorted.sort();
     this.changes = sorted;
   }
@@ -58,9 +58,9 @@ export class SegmentTable {
     const after = countUpTo(this.changes, moment);
     const found: { segment: number; address: number; size: number }[] = [];
     for (let s = 0; s < this.count; ++s) {
-      if (moment >= this.end[s] || this.moment[this.extentBegin[s]] > moment) continue;
-      const extent = lastUpTo(this.moment, moment, this.extentBegin[s], this.extentBegin[s + 1]);
-      if (this.size[extent] > 0) found.push({ segment: s, address: this.address[extent], size: this.size[extent] });
+      if (moment >= this.end[s] || this.extentMoment[this.extentBegin[s]] > moment) continue;
+      const extent = lastUpTo(this.extentMoment, moment, this.extentBegin[s], this.extentBegin[s + 1]);
+      if (this.extentSize[extent] > 0) found.push({ segment: s, address: this.extentAddress[extent], size: this.extentSize[extent] });
     }
     found.sort((a, b) => a.address - b.address || a.segment - b.segment);
     this.last = {
@@ -72,6 +72,15 @@ export class SegmentTable {
     };
     return this.last;
   }
+}
+
+// Those that are to be seen.
+export function seenOf(standing: Standing, isSeen: (segment: number) => boolean): Standing {
+  const slots = [...standing.segment.keys()].filter((slot) => isSeen(standing.segment[slot]));
+  if (slots.length === standing.segment.length) return standing;
+  return {
+    ...standing, segment: Int32Array.from(slots, (slot) => standing.segment[slot]), address: Float64Array.from(slots, (slot) => standing.address[slot]),
+    size: Float64Array.from(slots, (slot) => standing.size[slot]) };
 }
 
 // The slot of the standing segment that holds an address; -1: none.

@@ -2,7 +2,7 @@
 import type { App, LiveRun } from '../app';
 import { bytes, count } from '../view/format';
 import { copyButton, h, replace } from '../view/dom';
-import { blockLine } from './block_text';
+import { blockLine, holderOf } from './block_text';
 import { pathOf } from '../model/holders';
 
 export class BlockLife {
@@ -29,11 +29,13 @@ export class BlockLife {
     const stack = blocks.stack[block];
     const path = stack < 0 ? [] : pathOf(input, stack, false).reverse();
     const whole = stack < 0 ? [] : pathOf(input, stack).reverse();
+    const holder = holderOf(this.app, this.run, block);
     const text = blocks.text === null || blocks.text[block] < 0 ? null : input.texts[blocks.text[block]];
     replace(this.element,
       h('h2', {}, 'Block'),
       h('p', { class: 'block-head' }, h('strong', {}, line.size), isHere ? ` ${line.state}` : ' not in use at this moment', h('br'), line.label),
       h('dl', {},
+        holder === null ? null : row('Held by', holder),
         row('Address', line.address), row('Request', line.request),
         row('Allocated', blocks.allocEvent[block] < 0 ? 'before the trace' : jump(blocks.alloc[block], event(blocks.alloc[block]))),
         row('Freed', blocks.isFreedInWindow(block) ? jump(blocks.freed[block], event(blocks.freed[block])) : 'not in this trace'),
@@ -47,7 +49,7 @@ export class BlockLife {
       whole.length === path.length ? null : h('details', {}, h('summary', {}, `With frames of C++ (${count(whole.length)})`),
         h('ol', { class: 'stack', tabindex: 0 }, ...whole.map((frame) => h('li', {}, frame)))),
       h('p', { class: 'row' },
-        h('button', { type: 'button', onclick: () => this.app.store.set({ stack: line.label, pin: null, cause: null }, 'jump') }, 'Mark all of its line'),
+        h('button', { type: 'button', onclick: () => this.app.store.set({ stack: line.label, group: 'line', pin: null, cause: null }, 'jump') }, 'Mark all of its line'),
         h('button', { type: 'button', class: 'quiet', onclick: () => this.app.store.set({ block: null }, 'jump') }, 'Close')),
       h('p', { class: 'off-screen' }, `${bytes(blocks.size[block])} at ${line.address}`));
   }

@@ -1,5 +1,6 @@
 // What is told of a block, in words.
 import type { App, LiveRun } from '../app';
+import { groupLabel } from '../model/holders';
 import { address, bytes, count, duration } from '../view/format';
 
 export interface BlockLine {
@@ -12,12 +13,12 @@ export interface BlockLine {
 }
 
 export function labelOf(app: App, run: LiveRun, block: number): string {
-  const input = app.doc.inputs[run.data.run.input];
-  const { stack: stacks, alloc } = run.memory.blocks;
-  const stack = stacks[block];
-  const { projected_from: projected } = run.data.run;
-  if (stack < 0 && projected !== null && alloc[block] >= projected) return 'projected: as in the step before the failure, no stack';
-  return stack < 0 ? 'no stack recorded' : input.stacks.labels[stack];
+  return groupLabel(run.memory.blocks, run.data, app.doc.inputs[run.data.run.input], 'line', () => null)(block);
+}
+
+// Who holds it, by name in the program; null: not known.
+export function holderOf(app: App, run: LiveRun, block: number): string | null {
+  return app.doc.inputs[run.data.run.input].holders[run.memory.blocks.holder?.[block] ?? -1] ?? null;
 }
 
 export function blockLine(app: App, run: LiveRun, block: number): BlockLine {

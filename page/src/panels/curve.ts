@@ -6,9 +6,10 @@ import { cost } from '../model/cost';
 import type { RunData, Sum } from '../model/run_data';
 import { byteTicks, bytes, count, duration, shortBytes } from '../view/format';
 import { h, write } from '../view/dom';
+import { Tip } from '../view/tip';
 import { css, kCategories, type Rgb, type Theme } from '../view/palette';
 import { attachInput, clampWindow, onCurveKey, type Target, type Window1 } from './curve_input';
-import { paintCapacity, paintFailure, paintMarks, paintProjected, paintStepNumbers, type Frame } from './curve_paint';
+import { capacityTop, paintCapacity, paintFailure, paintMarks, paintProjected, paintStepNumbers, type Frame } from './curve_paint';
 import { CurvePixels, type Line } from './curve_pixels';
 
 export const kLines: { sum: Sum; name: string; key: keyof Theme; fill: number; dash: boolean; thick: number }[] = [
@@ -17,6 +18,22 @@ export const kLines: { sum: Sum; name: string; key: keyof Theme; fill: number; d
   { sum: 'allocated', name: 'allocated', key: 'live', fill: 0.28, dash: false, thick: 1.5 },
   { sum: 'stranded', name: 'stranded', key: 'stranded', fill: 0, dash: false, thick: 1.5 },
 ];
+
+// What a plot shows in place of lines.
+export interface CurveLayer {
+  readonly most: number; // bytes at the top
+  paint(frame: Frame): void;
+  tip(place: number, bytes: number): string[]; // what lies there; empty: nothing
+  choose(place: number, bytes: number): { moment: number; block: number | null } | null; // what a click there is about
+}
+
+export interface CurveLook {
+  height: number;
+  label?: string; // "Memory over time" without
+  phaseColour?: (name: string) => Rgb;
+  isSmall?: boolean; // beside others: fewer lines, no words
+  layer?: CurveLayer;
+}
 
 export const overlayColour = (row: number): Rgb => kCategories[(row + 2) % kCategories.length];
 
@@ -29,22 +46,31 @@ export class Curve {
   private hidden = new Set<Sum>();
   private readonly pixels = new CurvePixels();
   private markerTransform = '';
+  private readonly tip: Tip;
+  private pointed: PointerEvent | null = null;
 
   constructor(
-    private readonly app: App, private readonly data: RunData, private readonly input: number, private readonly height: number,
-    private readonly phaseColour: (name: string) => Rgb, private readonly isSmall = false) {
+    private readonly app: App, private readonly data: RunData, private readonly input: number, private readonly look: CurveLook) {
     this.element = h('div', {
-      class: 'curve', tabindex: 0, role: 'application', 'aria-label': `Memory over time of ${app.input(input).name}`,
+      class: 'curve', tabindex: 0, role: 'application', 'aria-label': `${look.label ?? 'Memory over time'} of ${app.input(input).name}`,
       'aria-roledescription': 'curve', 'aria-describedby': 'curve-keys' });
     this.plot = new uPlot(this.options(), [[0, 1], [null, null]], this.element);
     this.plot.over.append(this.marker, this.capacity);
+    this.tip = new Tip(this.element);
+    this.element.append(this.tip.element);
     this.plot.root.querySelector('canvas')?.setAttribute('aria-hidden', 'true');
     this.target = {
       whole: () => this.whole(),
       shown: () => this.shown(),
       show: (window) => this.show(window),
-      choose: (place, how) => {
+      point: (event) => this.point(event),
+      choose: (place, how, clientY) => {
         const { axis } = this.app.view;
+        const chosen = clientY === undefined ? null : (this.look.layer?.choose(place, this.bytesAt(clientY)) ?? null);
+        if (chosen !== null) {
+          this.app.store.set(chosen, how);
+          return;
+        }
         const last = this.data.x[this.data.count - 1];
         this.moveTo(this.data.momentAt(axis, place) + (axis === 'event' && place > last ? Math.round(place - last) : 0), how);
       },
@@ -88,6 +114,43 @@ export class Curve {
     this.moveMarker();
   }
 
+  // A note of what lies under the pointer, once a frame.
+  private point(event: PointerEvent | null): void {
+    if (event === null) this.tip.hide();
+    else if (this.pointed === null) requestAnimationFrame(() => this.showTip());
+    this.pointed = event;
+  }
+
+  private showTip(): void {
+    const event = this.pointed;
+    this.pointed = null;
+    if (event === null) return;
+    const box = this.plot.over.getBoundingClientRect();
+    const { from, to } = this.shown();
+    const place = from + ((event.clientX - box.left) / box.width) * (to - from);
+    const lines = this.look.layer?.tip(place, this.bytesAt(event.clientY)) ?? this.valuesAt(place);
+    if (lines.length === 0) this.tip.hide();
+    else this.tip.show(lines, event.clientX, event.clientY);
+  }
+
+  private bytesAt(clientY: number): number {
+    const box = this.plot.over.getBoundingClientRect();
+    return (1 - (clientY - box.top) / box.height) * this.most();
+  }
+
+  // The lines' values at a place of the axis.
+  private valuesAt(place: number): string[] {
+    const { axis } = this.app.view;
+    const moment = this.data.momentAt(axis, place);
+    const event = this.data.event[moment];
+    const { time } = this.data;
+    const when = event < 0 ? 'before the first event' : `event ${count(event)}`;
+    const rows = kLines.filter((line) => this.data.sums[line.sum] !== undefined && !this.hidden.has(line.sum))
+      .map((line) => `${line.name} ${bytes(this.data.value(line.sum, moment) ?? 0)}`);
+    const others = this.shownOverlays().map((run) => `reserved under ${run.run.name || 'default'} ${bytes(run.value('reserved', run.momentAt(axis, place)) ?? 0)}`);
+    return [time === null ? when : `${when}, ${duration(Math.max(0, time[moment] - time[0]))}`, ...rows, ...others];
+  }
+
   moveMarker(): void {
     const { from, to } = this.shown();
     const { axis } = this.app.view;
@@ -103,15 +166,19 @@ export class Curve {
   fit(): void {
     const width = this.element.clientWidth;
     if (width > 0 && width !== this.plot.width) {
-      this.plot.setSize({ width, height: this.height });
+      this.plot.setSize({ width, height: this.look.height });
       this.moveMarker();
     }
   }
 
   // Over the moment's line, so that this passes behind the words.
-  private nameCapacity(capacity: number, top: number | null): void {
-    if (this.isSmall) return;
-    write(this.capacity, `capacity ${bytes(capacity)}${top === null ? ' ↑' : ''}`);
+  private nameCapacity(frame: Frame, capacity: number, top: number | null): void {
+    if (this.look.isSmall === true) return;
+    const text = `capacity ${bytes(capacity)}${top === null ? ' ↑' : ''}`;
+    write(this.capacity, text);
+    const { ctx, ratio } = frame;
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    frame.taken.push({ left: frame.left + 5 * ratio, top: frame.top + ((top ?? 0) + 3) * ratio, width: ctx.measureText(text).width + 8 * ratio, height: 16 * ratio });
     const at = `${(top ?? 0) + 3}px`;
     if (this.capacity.style.top !== at) this.capacity.style.top = at;
   }
@@ -145,6 +212,7 @@ export class Curve {
 
   // Bytes at the top: what was reserved at most, and the failed request; the capacity where it is not far above.
   private most(): number {
+    if (this.look.layer !== undefined) return Math.max(1, this.look.layer.most * 1.04);
     const { run } = this.data;
     let most = run.peaks.reserved.bytes;
     for (const overlay of this.shownOverlays()) most = Math.max(most, overlay.run.peaks.reserved.bytes);
@@ -160,7 +228,7 @@ export class Curve {
     const grid = { stroke: () => css(this.app.theme.grid), width: 1 };
     const font = '11px system-ui, sans-serif';
     return {
-      width: 600, height: this.height, padding: [this.isSmall ? 6 : 14, 8, 0, 0], legend: { show: false },
+      width: 600, height: this.look.height, padding: [this.look.isSmall ? 6 : 14, 26, 0, 0], legend: { show: false },
       scales: { x: { time: false, auto: false, range: (_u, min, max) => [min, max] }, y: { auto: false, range: (_u, min, max) => [min, max] } },
       series: [{}, { show: true, paths: () => null, points: { show: false } }],
       cursor: {
@@ -173,7 +241,7 @@ export class Curve {
         },
         {
           stroke, grid, font, ticks: { show: false }, size: 70,
-          splits: (u) => byteTicks(u.scales.y!.max ?? 1, this.isSmall ? 3 : 6),
+          splits: (u) => byteTicks(u.scales.y!.max ?? 1, this.look.isSmall ? 3 : 6),
           values: (_u, splits) => splits.map(shortBytes),
         },
       ],
@@ -199,22 +267,32 @@ export class Curve {
   private paint(u: uPlot): void {
     const { min, max } = u.scales.x!;
     if (min == null || max == null || max <= min) return;
-    ++cost.curves;
     const { theme } = this.app;
     const frame: Frame = {
       ctx: u.ctx, left: Math.round(u.bbox.left), top: Math.round(u.bbox.top), width: Math.round(u.bbox.width),
       height: Math.round(u.bbox.height), from: min, to: max, most: u.scales.y!.max ?? 1, ratio: devicePixelRatio,
-      axis: this.app.view.axis, theme };
-    const { run } = this.data;
-    const { explanation } = this.app.input(this.input);
+      axis: this.app.view.axis, theme, taken: [] };
     u.ctx.save();
-    paintMarks(frame, this.data, this.isSmall ? null : this.phaseColour);
+    paintMarks(frame, this.data, this.look.phaseColour ?? null);
     u.ctx.beginPath();
     u.ctx.rect(frame.left, 0, frame.width, frame.top + frame.height);
     u.ctx.clip();
+    if (this.look.layer === undefined) this.paintLines(frame);
+    else this.look.layer.paint(frame);
+    if (this.look.isSmall !== true) paintStepNumbers(frame, this.data);
+    u.ctx.restore();
+  }
+
+  private paintLines(frame: Frame): void {
+    ++cost.curves;
+    const { run } = this.data;
+    const { theme } = this.app;
+    const { explanation } = this.app.input(this.input);
+    const isSmall = this.look.isSmall === true;
+    if (run.capacity_bytes !== null) this.nameCapacity(frame, run.capacity_bytes, capacityTop(frame, run.capacity_bytes));
     paintProjected(frame, this.data);
     for (const overlay of this.shownOverlays()) paintProjected(frame, overlay);
-    const lines: Line[] = kLines.filter((line) => !this.hidden.has(line.sum) && (!this.isSmall || line.sum !== 'active'))
+    const lines: Line[] = kLines.filter((line) => !this.hidden.has(line.sum) && (!isSmall || line.sum !== 'active'))
       .map(({ sum, key, fill, dash, thick }) => ({ sum, colour: theme[key], fill, dash, thick }));
     this.pixels.begin(frame);
     this.pixels.add(frame, this.data, lines);
@@ -222,15 +300,13 @@ export class Curve {
       this.pixels.add(frame, overlay, [
         { sum: 'reserved', colour: overlayColour(overlay.run.what_if_row ?? 0), fill: 0, dash: false, thick: 2 }]);
     this.pixels.end(frame);
-    if (!this.isSmall) paintStepNumbers(frame, this.data);
-    if (run.capacity_bytes !== null) this.nameCapacity(run.capacity_bytes, paintCapacity(frame, run.capacity_bytes));
+    if (run.capacity_bytes !== null) paintCapacity(frame, run.capacity_bytes);
     const places = this.data.places(frame.axis);
     run.failures.forEach((moment, i) => {
       const isLast = i === run.failures.length - 1;
       const request = isLast ? (explanation.failure?.request_bytes ?? 0) : 0;
       paintFailure(frame, places[moment], this.data.value('reserved', moment) ?? 0, request,
-        isLast && request > 0 && !this.isSmall ? `${bytes(request)} requested` : '');
+        isLast && request > 0 && !isSmall ? `${bytes(request)} requested` : '');
     });
-    u.ctx.restore();
   }
 }

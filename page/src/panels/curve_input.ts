@@ -8,9 +8,10 @@ export interface Target {
   whole(): Window1;
   shown(): Window1;
   show(window: Window1): void;
-  choose(place: number, how: 'move' | 'jump'): void;
+  choose(place: number, how: 'move' | 'jump', clientY?: number): void; // clientY: of a click
   step(moments: number): void;
   mark(left: number, width: number): void; // the part that a drag covers, pixels
+  point(event: PointerEvent | null): void; // what lies under the pointer; null: it went, or is at work
 }
 
 // Keeps a window inside the whole, and no narrower than two places.
@@ -32,16 +33,24 @@ export function attachInput(over: HTMLElement, target: Target): void {
     return from + ((clientX - box.left) / box.width) * (to - from);
   };
   const show = (window: Window1): void => target.show(clampWindow(window, target.whole()));
+  const isPart = (): boolean => {
+    const [shown, whole] = [target.shown(), target.whole()];
+    return shown.from > whole.from || shown.to < whole.to;
+  };
   const panBy = (share: number): void => {
     const { from, to } = target.shown();
     show({ from: from + share * (to - from), to: to + share * (to - from) });
   };
 
+  // The wheel alone scrolls the page. With Ctrl, which is also how a pinch on a touchpad arrives, or Command it zooms. With Shift or to
+  // the side it pans, where a part is shown.
   over.addEventListener('wheel', (event) => {
+    const isSideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    if (event.ctrlKey || event.metaKey)
+      show(zoomAt(target.shown(), placeAt(event.clientX), Math.exp(Math.max(-0.5, Math.min(0.5, event.deltaY / 200)))));
+    else if (isSideways && isPart()) panBy((event.deltaX || event.deltaY) / 600);
+    else return;
     event.preventDefault();
-    const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
-    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) panBy(sideways / 600);
-    else show(zoomAt(target.shown(), placeAt(event.clientX), Math.exp(Math.max(-0.5, Math.min(0.5, event.deltaY / 400)))));
   }, { passive: false });
 
   const pointers = new Map<number, number>();
@@ -50,6 +59,7 @@ export function attachInput(over: HTMLElement, target: Target): void {
   let kind: 'none' | 'select' | 'pan' | 'scrub' | 'pinch' = 'none';
   let pinch = 0;
   over.addEventListener('pointerdown', (event) => {
+    target.point(null);
     pointers.set(event.pointerId, event.clientX);
     over.setPointerCapture(event.pointerId);
     startX = event.clientX;
@@ -66,7 +76,10 @@ export function attachInput(over: HTMLElement, target: Target): void {
     }
   });
   over.addEventListener('pointermove', (event) => {
-    if (!pointers.has(event.pointerId)) return;
+    if (!pointers.has(event.pointerId)) {
+      if (event.pointerType !== 'touch') target.point(event);
+      return;
+    }
     pointers.set(event.pointerId, event.clientX);
     const box = over.getBoundingClientRect();
     if (kind === 'select') {
@@ -94,13 +107,14 @@ export function attachInput(over: HTMLElement, target: Target): void {
         const [a, b] = [placeAt(Math.min(startX, event.clientX)), placeAt(Math.max(startX, event.clientX))];
         show({ from: a, to: b });
       } else if (kind !== 'pinch' && moved <= 4) {
-        target.choose(placeAt(event.clientX), 'jump');
+        target.choose(placeAt(event.clientX), 'jump', event.clientY);
       }
     }
     if (pointers.size === 0) kind = 'none';
   };
   over.addEventListener('pointerup', up);
   over.addEventListener('pointercancel', up);
+  over.addEventListener('pointerleave', () => target.point(null));
   over.addEventListener('dblclick', () => target.show(target.whole()));
 }
 

@@ -14,23 +14,49 @@ export interface Frame {
   ratio: number; // canvas pixels a CSS pixel
   axis: Axis;
   theme: Theme;
+  taken: Box[]; // by words: no two of them overlap
+}
+
+export interface Box {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
 }
 
 const y = (frame: Frame, bytes: number): number => frame.top + frame.height * (1 - bytes / frame.most);
 const x = (frame: Frame, place: number): number =>
   frame.left + ((place - frame.from) / (frame.to - frame.from)) * frame.width;
 
-// A text on a ground of its own, so that curves below it do not strike it through.
+const overlap = (a: Box, b: Box): boolean =>
+  a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
+
+// The place next to the wanted one, up or down between two heights, where a box overlaps none; null: there is none.
+export function freePlace(taken: Box[], wanted: Box, top: number, bottom: number): Box | null {
+  const step = Math.max(1, wanted.height / 2);
+  for (let by = 0; by < bottom - top; by += step)
+    for (const at of by === 0 ? [wanted.top] : [wanted.top + by, wanted.top - by]) {
+      const box = { ...wanted, top: at };
+      if (at >= top && at + box.height <= bottom && !taken.some((other) => overlap(other, box))) return box;
+    }
+  return null;
+}
+
+// A text on a ground of its own, so that curves below it do not strike it through; not where other words leave no room.
 function label(frame: Frame, text: string, at: number, middle: number, colour: Rgb, weight = 400): void {
   const { ctx, ratio, theme } = frame;
   ctx.font = `${weight} ${11 * ratio}px system-ui, sans-serif`;
   const width = ctx.measureText(text).width;
   const left = ctx.textAlign === 'right' ? at - width : at;
+  const wanted = { left: left - 3 * ratio, top: middle - 8 * ratio, width: width + 6 * ratio, height: 16 * ratio };
+  const box = freePlace(frame.taken, wanted, frame.top, frame.top + frame.height);
+  if (box === null) return;
+  frame.taken.push(box);
   ctx.fillStyle = `rgb(${theme.paper.join(' ')} / 0.8)`;
-  ctx.fillRect(left - 3 * ratio, middle - 8 * ratio, width + 6 * ratio, 16 * ratio);
+  ctx.fillRect(box.left, box.top, box.width, box.height);
   ctx.fillStyle = css(colour);
   ctx.textBaseline = 'middle';
-  ctx.fillText(text, at, middle);
+  ctx.fillText(text, at, box.top + 8 * ratio);
 }
 
 // Steps as faint bands, phases as a strip above the plot.
@@ -74,8 +100,10 @@ export function paintStepNumbers(frame: Frame, data: RunData): void {
   data.run.steps.forEach(([begin, end], i) => {
     const first = Math.max(frame.left, x(frame, places[Math.min(begin, places.length - 1)]));
     const last = Math.min(frame.left + frame.width, x(frame, places[Math.min(end, places.length - 1)]));
-    if (last - first < 24 * ratio) return;
     const text = last - first > 64 * ratio ? `step ${i + 1}` : `${i + 1}`;
+    const box = { left: first, top: frame.top + frame.height - 14 * ratio, width: ctx.measureText(text).width + 6 * ratio, height: 12 * ratio };
+    if (box.width > last - first || frame.taken.some((other) => overlap(other, box))) return;
+    frame.taken.push(box);
     ctx.strokeText(text, first + 3 * ratio, frame.top + frame.height - 2 * ratio);
     ctx.fillText(text, first + 3 * ratio, frame.top + frame.height - 2 * ratio);
   });
@@ -106,14 +134,17 @@ export function paintProjected(frame: Frame, data: RunData): void {
   if (right - first > 60 * ratio) label(frame, 'projected', first + 6 * ratio, frame.top + frame.height / 2, theme.ink, 600);
 }
 
-// The capacity as a dashed line; returns where it lies, CSS pixels below the top of the plot. Null: above the plot, and no line.
-export function paintCapacity(frame: Frame, capacity: number): number | null {
+// Where the capacity lies, CSS pixels below the top of the plot. Null: above the plot.
+export const capacityTop = (frame: Frame, capacity: number): number | null =>
+  (capacity > frame.most ? null : (Math.round(y(frame, capacity)) - frame.top) / frame.ratio);
+
+// The capacity as a dashed line.
+export function paintCapacity(frame: Frame, capacity: number): void {
   const { ctx, theme, ratio } = frame;
-  if (capacity > frame.most) return null;
+  if (capacity > frame.most) return;
   ctx.fillStyle = css(theme.ink);
   const at = Math.round(y(frame, capacity));
   for (let i = frame.left; i < frame.left + frame.width; i += 10 * ratio) ctx.fillRect(i, at, 6 * ratio, ratio);
-  return (at - frame.top) / ratio;
 }
 
 // A failed request: how far it would have gone above what was reserved.

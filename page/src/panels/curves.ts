@@ -19,7 +19,7 @@ export class Curves {
   constructor(private readonly app: App, private readonly data: RunData, input: number) {
     const phaseColour = nameColours();
     for (const phase of data.run.phases) phaseColour(phase.name);
-    this.curve = new Curve(app, data, input, 300, phaseColour);
+    this.curve = new Curve(app, data, input, { height: 300, phaseColour });
     this.axis = h('select', { 'aria-label': 'Horizontal axis', onchange: () => {
       app.store.set({ axis: this.axis.value === 'time' ? 'time' : 'event', from: null, to: null }, 'jump');
     } }, h('option', { value: 'event' }, 'by event'), data.time === null ? null : h('option', { value: 'time' }, 'by time'));
@@ -38,7 +38,7 @@ export class Curves {
     this.element = h('div', { class: 'curves' },
       h('div', { class: 'toolbar' }, h('h2', {}, 'Memory over time'), this.axis, zoom('Zoom in', '+', 0.5), zoom('Zoom out', '−', 2), this.whole,
         h('span', { class: 'hint', id: 'curve-keys' },
-          'Wheel zooms, drag chooses a part, Shift-drag pans, a click sets the moment. Keys: ← → moment, + − zoom, Shift ← → pan, 0 all.')),
+          'Ctrl+wheel or a pinch zooms, drag chooses a part, Shift-drag pans, a click sets the moment. Keys: ← → moment, + − zoom, Shift ← → pan, 0 all.')),
       h('ul', { class: 'legend' }, ...lines), this.overlays, this.curve.element,
       data.run.is_thinned ? h('p', { class: 'faint thinned' },
         `${count(data.count)} moments of ${count(data.run.event_count)} events are here: highs and lows, failures, steps and what the answer names. Each is exact.`) : null,

@@ -1,6 +1,6 @@
 // Who holds what at the moment, as a table and as a flame graph that hangs down from the outermost frame.
 import type { App, LiveRun } from '../app';
-import { frameTree, hasOtherFrames, kGroups, sumHolders, type Frame, type GroupBy, type Holder } from '../model/holders';
+import { frameTree, groupLabel, groupsOf, hasOtherFrames, sumHolders, type Frame, type GroupBy, type Holder } from '../model/holders';
 import { bytes, count, percent } from '../view/format';
 import { bar, h, panel, replace } from '../view/dom';
 import { css, kCategories, mix } from '../view/palette';
@@ -21,7 +21,8 @@ export class Holders {
   private zoom: string[] = [];
 
   constructor(private readonly app: App, private readonly run: LiveRun, private readonly map: SegmentMap) {
-    this.group = h('select', { 'aria-label': 'Group by', onchange: () => this.draw() }, ...kGroups.map((by) => h('option', { value: by }, `by ${by}`)));
+    this.group = h('select', { 'aria-label': 'Group by', onchange: () =>
+      app.store.set({ group: this.group.value as GroupBy, stack: null }, 'jump') }, ...groupsOf(run.data, app.input()).map((by) => h('option', { value: by }, `by ${by}`)));
     this.table = new Table<Holder>('Who holds it', [
       { name: 'Bytes', text: (row) => bytes(row.bytes), value: (row) => row.bytes },
       { name: 'Share', text: (row) => percent(row.bytes / this.total), value: (row) => row.bytes / this.total,
@@ -34,7 +35,7 @@ export class Holders {
       isChosen: (row) => row.label === this.app.view.stack,
     });
     this.element = panel('Who holds it', { id: 'holders' },
-      h('div', { class: 'row' }, this.group, h('span', { class: 'faint' }, 'live blocks at the moment; a line marks its blocks on the map')),
+      h('div', { class: 'row' }, this.group, h('span', { class: 'faint' }, 'live blocks at the moment; a row marks its blocks on the map and over time')),
       h('div', { class: 'holders' }, this.table.element, h('div', { class: 'flame-box' },
         h('div', { class: 'row' }, this.path, hasOtherFrames(app.input()) ? h('label', { class: 'check' }, this.isWhole, 'C++ frames') : null),
         h('div', { class: 'flame-scroll', tabindex: 0, role: 'region', 'aria-label': 'Flame graph, scrolls' }, this.flames))));
@@ -44,8 +45,10 @@ export class Holders {
     const { live, memory, data } = this.run;
     live.moveTo(this.app.moment);
     const input = this.app.input();
-    const by = this.group.value as GroupBy;
-    const rows = sumHolders(live, memory.blocks, data, input, by, (block) => this.map.colours.phase(block));
+    const groups = groupsOf(data, input);
+    const { group } = this.app.view;
+    const by = this.group.value = group !== null && groups.includes(group) ? group : groups[0];
+    const rows = sumHolders(live, memory.blocks, groupLabel(memory.blocks, data, input, by, (block) => this.map.colours.phase(block)));
     this.total = Math.max(1, rows.reduce((sum, row) => sum + row.bytes, 0));
     this.table.set(rows, this.app.view.search);
   }
@@ -57,8 +60,7 @@ export class Holders {
   }
 
   private mark(label: string): void {
-    if (this.group.value !== 'line') return;
-    this.app.store.set({ stack: this.app.view.stack === label ? null : label, pin: null, cause: null }, 'jump');
+    this.app.store.set({ stack: this.app.view.stack === label ? null : label, group: this.group.value as GroupBy, pin: null, cause: null }, 'jump');
   }
 
   private hang(root: Frame): void {

@@ -2,17 +2,20 @@
 import type { App, LiveRun } from '../app';
 import { isForetold } from '../model/inputs';
 import type { View } from '../view/state';
-import { h, panel, type Child } from '../view/dom';
+import { h, panel, reveal, type Child } from '../view/dom';
 import { Slices } from '../view/slices';
+import { Bands } from './bands';
 import { BlockLife } from './block_life';
 import { Causes } from './causes';
 import { Curves } from './curves';
 import type { Curve } from './curve';
+import { Events } from './events';
 import { Holders } from './holders';
 import { Maps } from './maps';
 import { Moment } from './moment';
 import { Pins, strandedText } from './pins';
 import { pinnedHostPanel } from './pinned_host';
+import { settingsPanel } from './settings';
 import { Transport } from './transport';
 import { verdictPanel } from './verdict';
 import { WhatIfs } from './what_ifs';
@@ -25,10 +28,12 @@ interface Instrument {
 
 interface Memory {
   run: LiveRun;
+  bands: Bands;
   maps: Maps;
   life: BlockLife;
   holders: Holders;
   pins: Pins;
+  events: Events;
 }
 
 export class InputPage {
@@ -51,15 +56,13 @@ export class InputPage {
       : panel('Notes', { id: 'notes' }, h('ul', {}, ...input.explanation.notes.map((note) => h('li', {}, note.message))));
     this.element.append(verdictPanel(input.explanation, input.explanation_text, isForetold(app.doc)));
     const observed = app.observedIndex(index);
-    if (observed !== null) {
-      side.append(this.causes.element);
-      this.element.append(h('div', { class: 'work' }, stage, side));
-    } else {
-      this.element.append(this.causes.element);
-    }
+    this.element.append(this.causes.element);
+    if (observed !== null) this.element.append(h('div', { class: 'work' }, stage, side));
     this.element.append(this.whatIfs.element, lower);
     const host = pinnedHostPanel(app, index, (curve) => { this.hostCurves.push(curve); curve.fit(); curve.redraw(); });
     if (host !== null) this.element.append(host);
+    const settings = settingsPanel(input);
+    if (settings !== null) this.element.append(settings);
     if (notes) this.element.append(notes);
     this.causes.draw();
     this.whatIfs.draw();
@@ -74,7 +77,7 @@ export class InputPage {
     const transport = new Transport(app);
     const moment = new Moment(app, data);
     stage.append(h('section', { class: 'panel', 'aria-label': 'Memory over time' }, curves.element, transport.element, moment.status));
-    side.prepend(moment.element);
+    side.append(moment.element);
     this.instrument = { curves, transport, moment };
     await this.loadOverlays();
     if (app.view.moment > app.lastMoment()) app.store.set({ moment: app.lastMoment() }, 'silent');
@@ -90,10 +93,13 @@ export class InputPage {
       document.documentElement.dataset.ready = 'all';
       return;
     }
-    const memory = { run, maps: new Maps(app, run), life: new BlockLife(app, run), holders: null!, pins: null! } as Memory;
-    memory.holders = new Holders(app, run, memory.maps.main);
-    memory.pins = new Pins(app, run);
+    const maps = new Maps(app, run);
+    const memory: Memory = {
+      run, maps, bands: new Bands(app, run, maps.labels, () => this.paintBands()), life: new BlockLife(app, run), holders: new Holders(app, run, maps.main),
+      pins: new Pins(app, run), events: new Events(app, run) };
+    if (data.count > 1) stage.append(memory.bands.element);
     stage.append(h('section', { class: 'panel', 'aria-label': 'Segment map' }, memory.maps.element));
+    if (data.count > 1) stage.append(memory.events.element);
     moment.element.after(memory.life.element);
     lower.append(memory.holders.element, memory.pins.element);
     this.memory = memory;
@@ -102,6 +108,9 @@ export class InputPage {
     if (stranded !== null) stranded.textContent = strandedText(run) || stranded.textContent;
     memory.maps.drawLegend();
     memory.maps.draw();
+    memory.bands.drawLegend();
+    memory.bands.curve.fit();
+    memory.bands.curve.redraw();
     void memory.maps.drawOther();
     document.documentElement.dataset.ready = 'map';
     performance.mark('ashlar-map');
@@ -147,8 +156,11 @@ export class InputPage {
     if (any('overlays')) void this.loadOverlays().then(() => { curves.draw(); curves.drawOverlays(); transport.draw(); });
     const { memory } = this;
     if (memory === null) return;
+    if (any('from', 'to', 'axis', 'theme', 'overlays')) memory.bands.curve.redraw();
+    if (any('moment')) memory.bands.curve.moveMarker();
+    if (any('theme', 'bands')) memory.bands.forgetColours();
     if (any('theme', 'colour')) memory.maps.forgetColours();
-    if (any('colour', 'layout', 'block', 'cause', 'stack', 'pin', 'pins', 'theme')) memory.maps.draw();
+    if (any('colour', 'layout', 'order', 'pools', 'block', 'cause', 'stack', 'pin', 'pins', 'theme')) memory.maps.draw();
     else if (any('moment')) memory.maps.drawMoment();
     if (any('run')) void memory.maps.drawOther();
   }
@@ -161,19 +173,40 @@ export class InputPage {
     const { memory } = this;
     if (this.instrument !== null && any('moment', 'theme')) this.instrument.moment.draw(memory?.run ?? null);
     if (memory === null) return;
+    if (any('bands', 'theme')) memory.bands.drawLegend();
+    if (any('bands', 'block', 'stack', 'group', 'pin', 'cause', 'pools')) this.paintBands();
     if (any('colour', 'theme', 'pins')) memory.maps.drawLegend();
-    if (any('moment', 'pins', 'run')) memory.maps.drawAtRest();
+    if (any('moment', 'pins', 'run', 'order')) memory.maps.drawAtRest();
     if (any('block') && this.app.view.block !== null) memory.maps.main.reveal(this.app.view.block);
     if (any('block', 'moment', 'theme')) this.slices.add('life', () => memory.life.draw());
-    if (any('moment', 'stack', 'theme', 'search')) {
+    if (any('moment', 'stack', 'group', 'theme', 'search')) {
       this.slices.add('holders', () => memory.holders.draw());
       this.slices.add('flames', () => memory.holders.drawFlames());
     }
+    if (any('moment')) this.slices.add('events', () => memory.events.draw());
     if (any('moment', 'pin')) this.slices.add('pins', () => memory.pins.draw());
     this.slices.go();
   }
 
+  // When nothing else happens, and as often as it takes.
+  private paintBands(): void {
+    this.slices.add('bands', () => { if (this.memory?.bands.drawSome() === false) this.paintBands(); });
+    this.slices.go();
+  }
+
+  // What a click was about comes into sight: the block, else the map with its marks, else the moment.
+  reveal(changed: Set<keyof View>): void {
+    const { view } = this.app;
+    const isSet = (...keys: (keyof View)[]): boolean => keys.some((key) => changed.has(key) && view[key] !== null);
+    const { instrument, memory } = this;
+    if (memory !== null && isSet('block')) this.slices.add('reveal', () => reveal(memory.life.element));
+    else if (memory !== null && isSet('cause', 'pin', 'stack', 'run')) reveal(memory.maps.element);
+    else if (instrument !== null && isSet('moment')) reveal(instrument.curves.element);
+    this.slices.go();
+  }
+
   finish(): void {
+    this.memory?.bands.drawSome(true);
     this.slices.finish();
   }
 

@@ -3,15 +3,15 @@ import { isPrivatePool, type App, type LiveRun } from '../app';
 import { BlockColours } from '../model/block_colours';
 import { cost } from '../model/cost';
 import { blocksInOrder, findHoles } from '../model/holes';
-import { hit, layOut, type MapLayout } from '../model/map_layout';
-import type { Standing } from '../model/segments';
+import { hit, holesFirst, layOut, type MapLayout } from '../model/map_layout';
+import { seenOf, type Standing } from '../model/segments';
 import { bytes, count } from '../view/format';
 import { h } from '../view/dom';
 import { css } from '../view/palette';
-import type { View } from '../view/state';
-import { blockLine, labelOf } from './block_text';
+import { Tip } from '../view/tip';
+import { blockLine, holderOf } from './block_text';
+import { marking } from './marks';
 import { MapPainter } from './map_paint';
-import { pinLabel } from './pins';
 
 const kRowHeight = { scale: 15, rows: 18 };
 const kGutter = 136;
@@ -22,11 +22,13 @@ export class SegmentMap {
   private readonly canvas = h('canvas', { class: 'rows', 'aria-hidden': 'true' }); // a pixel high a row: the style stretches it
   private readonly spacer = h('div', { class: 'map-spacer' }); // as high as all rows, with the gaps between them
   private readonly scroller: HTMLElement;
-  private readonly tip = h('div', { class: 'tip', hidden: true, 'aria-hidden': 'true' });
+  private readonly tip: Tip;
   private readonly painter: MapPainter;
   private layout: MapLayout | null = null;
   private standing: Standing | null = null;
   private layoutKey = '';
+  private arranged = 0; // times
+  private seenFrom: { all: Standing; seen: Standing } | null = null;
   private gutter = 0; // pixels left of the rows
   private image: ImageData | null = null;
   private pixels = new Uint32Array(0); // of the image
@@ -45,13 +47,15 @@ export class SegmentMap {
     this.scroller = h('div', {
       class: 'map-scroll', tabindex: 0, role: 'application', 'aria-roledescription': 'segment map',
       'aria-label': `Segment map, ${run.data.run.name}`, 'aria-describedby': 'map-keys' }, this.canvas, this.names, this.spacer);
-    this.element = h('div', { class: 'map' }, this.scroller, this.tip);
+    this.element = h('div', { class: 'map' }, this.scroller);
+    this.tip = new Tip(this.element);
+    this.element.append(this.tip.element);
     this.scroller.addEventListener('scroll', () => {
       this.scrollTop = this.scroller.scrollTop;
       this.draw();
     });
     this.canvas.addEventListener('pointermove', (event) => this.hover(event));
-    this.canvas.addEventListener('pointerleave', () => { this.tip.hidden = true; });
+    this.canvas.addEventListener('pointerleave', () => this.tip.hide());
     this.canvas.addEventListener('click', (event) => {
       const block = this.blockAt(event.clientX, event.clientY);
       this.select(block);
@@ -102,12 +106,13 @@ export class SegmentMap {
     const { live, memory } = this.run;
     const moment = this.moment();
     live.moveTo(moment);
-    const standing = memory.segments.at(moment);
+    const standing = this.seen(memory.segments.at(moment));
     const rowHeight = kRowHeight[view.layout];
-    const key = `${standing.from} ${view.layout} ${width} ${wanted}`;
+    const key = `${standing.from} ${view.layout} ${view.order} ${width} ${wanted}`;
     if (key !== this.layoutKey || this.layout === null || standing !== this.standing) {
       const most = this.mostReserved();
-      this.layout = layOut(standing, view.layout, width, most, Math.max(4, Math.floor(wanted / rowHeight) - 1));
+      this.layout = layOut(standing, view.layout, width, most, Math.max(4, Math.floor(wanted / rowHeight) - 1),
+        view.order === 'holes' ? holesFirst(standing, this.painter.usedOf(standing)) : undefined);
       this.layoutKey = key;
       this.standing = standing;
       this.spacer.style.height = `${this.layout.rows * rowHeight}px`;
@@ -128,7 +133,7 @@ export class SegmentMap {
     if (this.canvas.style.transform !== transform) this.canvas.style.transform = transform;
     this.painter.paint({
       layout: this.layout, standing, firstRow, lastRow, colour: this.colours.painter(view.colour, moment, theme),
-      isMarked: this.marking(view), selected: this.isPrimary ? view.block : null, pins: this.pins, theme }, this.pixels);
+      isMarked: marking(this.app, this.run, (block) => this.colours.phase(block)), selected: this.isPrimary ? view.block : null, pins: this.pins, theme }, this.pixels);
     cost.pixels += this.pixels.length;
     const ctx = (this.context ??= this.canvas.getContext('2d', { willReadFrequently: true, alpha: false })!);
     ctx.putImageData(this.image, 0, 0);
@@ -140,7 +145,7 @@ export class SegmentMap {
   private drawNames(standing: Standing, firstRow: number, rows: number, rowHeight: number): void {
     const { theme } = this.app;
     const { names, gutter } = this;
-    const key = `${standing.from} ${firstRow} ${rows} ${css(theme.ink)} ${gutter} ${devicePixelRatio}`;
+    const key = `${this.layoutKey} ${standing.segment.length} ${firstRow} ${rows} ${css(theme.ink)} ${gutter} ${devicePixelRatio} ${this.arranged}`;
     if (key === this.namesKey) return;
     this.namesKey = key;
     names.width = Math.round(gutter * devicePixelRatio);
@@ -152,8 +157,26 @@ export class SegmentMap {
     ctx.font = '11px system-ui, sans-serif';
     ctx.textAlign = 'right';
     ctx.textBaseline = 'middle';
-    for (let row = 0; row < rows && firstRow + row < standing.segment.length; ++row)
-      ctx.fillText(`${bytes(standing.size[firstRow + row])} ${this.kindOf(standing.segment[firstRow + row])}`, this.gutter - 8, (row + 0.5) * rowHeight - 1);
+    for (let row = 0; row < rows && firstRow + row < standing.segment.length; ++row) {
+      const slot = this.layout!.order[firstRow + row];
+      ctx.fillText(`${bytes(standing.size[slot])} ${this.kindOf(standing.segment[slot])}`, this.gutter - 8, (row + 0.5) * rowHeight - 1);
+    }
+  }
+
+  // Segments are put into their order anew when the view has come to rest, so that they lie still while it moves.
+  arrange(): void {
+    if (this.app.view.order !== 'holes') return;
+    ++this.arranged;
+    this.layoutKey = '';
+  }
+
+  private seen(standing: Standing): Standing {
+    if (this.app.view.pools) return standing;
+    if (this.seenFrom?.all !== standing) {
+      const { pool } = this.run.memory.segments;
+      this.seenFrom = { all: standing, seen: seenOf(standing, (segment) => !isPrivatePool(this.run.data, pool[segment])) };
+    }
+    return this.seenFrom.seen;
   }
 
   private kindOf(segment: number): string {
@@ -176,25 +199,6 @@ export class SegmentMap {
     let most = 1;
     for (const run of [this.app.observed(), this.run.data]) most = Math.max(most, run?.run.peaks.reserved.bytes ?? 1);
     return most;
-  }
-
-  private marking(view: View): ((block: number) => boolean) | null {
-    const input = this.app.doc.inputs[this.run.data.run.input];
-    const { blocks } = this.run.memory;
-    if (view.cause !== null && this.isPrimary) {
-      const cause = input.causes[view.cause];
-      if (cause !== undefined && cause.blocks.length > 0) {
-        const marked = new Set(cause.blocks);
-        return (block) => marked.has(block);
-      }
-      if (cause !== undefined && cause.stacks.length > 0) {
-        const marked = new Set(cause.stacks);
-        return (block) => marked.has(blocks.stack[block]);
-      }
-    }
-    if (view.stack !== null) return (block) => labelOf(this.app, this.run, block) === view.stack;
-    if (view.pin !== null) return (block) => pinLabel(this.app, this.run, block) === view.pin;
-    return null;
   }
 
   private blockAt(clientX: number, clientY: number): number | null {
@@ -229,29 +233,24 @@ export class SegmentMap {
   private hover(event: PointerEvent): void {
     const place = this.placeAt(event.clientX, event.clientY);
     if (place === null) {
-      this.tip.hidden = true;
+      this.tip.hide();
       return;
     }
     const block = this.blockAt(event.clientX, event.clientY);
-    this.tip.replaceChildren(...(block === null ? this.freeTip(place) : this.blockTip(block)));
-    this.tip.hidden = false;
-    const box = this.element.getBoundingClientRect();
-    const left = Math.max(0, Math.min(event.clientX - box.left + 12, box.width - this.tip.offsetWidth - 4));
-    const below = event.clientY - box.top + 16;
-    this.tip.style.transform = `translate(${left}px, ${below}px)`;
+    this.tip.show(block === null ? this.freeTip(place) : this.blockTip(block), event.clientX, event.clientY);
   }
 
-  private blockTip(block: number): Node[] {
+  private blockTip(block: number): string[] {
     const line = blockLine(this.app, this.run, block);
-    return [h('strong', {}, `${line.size} ${line.state}`), h('span', {}, line.label), h('span', {}, `${line.request}; ${line.age}`), h('span', {}, line.address)];
+    return [`${line.size} ${line.state}`, holderOf(this.app, this.run, block) ?? '', line.label, `${line.request}; ${line.age}`, line.address];
   }
 
-  private freeTip(place: { slot: number }): Node[] {
+  private freeTip(place: { slot: number }): string[] {
     const { segments } = this.run.memory;
     const segment = this.standing!.segment[place.slot];
     const kind = [segments.isSmall(segment) ? 'small' : 'large', segments.isExpandable(segment) ? 'expandable' : '']
       .filter((word) => word !== '').join(', ');
-    return [h('strong', {}, 'free'), h('span', {}, `in a segment of ${bytes(this.standing!.size[place.slot])} (${kind})`)];
+    return ['free', `in a segment of ${bytes(this.standing!.size[place.slot])} (${kind})`];
   }
 
   select(block: number | null): void {

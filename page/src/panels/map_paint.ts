@@ -4,7 +4,7 @@ import { isPrivatePool } from '../app';
 import { cost } from '../model/cost';
 import type { MapLayout } from '../model/map_layout';
 import { slotOf, type Standing } from '../model/segments';
-import { mix, parseColour, pixel, type Theme } from '../view/palette';
+import { blend, mix, parseColour, pixel, type Theme } from '../view/palette';
 
 export interface MapPaint {
   layout: MapLayout;
@@ -17,13 +17,6 @@ export interface MapPaint {
   pins: Set<number> | null;
   theme: Theme;
 }
-
-// Darkens or fades a pixel towards another colour by a quarter, a half or three quarters.
-const blend = (a: number, b: number, quarters: number): number => {
-  const part = (shift: number): number =>
-    ((((a >>> shift) & 255) * (4 - quarters) + ((b >>> shift) & 255) * quarters) >> 2) << shift;
-  return (0xff000000 | part(0) | part(8) | part(16)) >>> 0;
-};
 
 const kWhite = parseColour('#ffffff');
 
@@ -43,6 +36,17 @@ export class MapPainter {
     const slot = slotOf(standing, this.run.memory.blocks.address[block]);
     if (slot >= 0) this.segmentOf[block] = standing.segment[slot];
     return slot;
+  }
+
+  // Bytes of the blocks in use in each slot.
+  usedOf(standing: Standing): Float64Array {
+    const { live, memory: { blocks } } = this.run;
+    const used = new Float64Array(standing.segment.length);
+    for (let i = 0; i < live.count; ++i) {
+      const slot = slotOf(standing, blocks.address[live.list[i]]);
+      if (slot >= 0) used[slot] += blocks.size[live.list[i]];
+    }
+    return used;
   }
 
   // `line`: the pixels of rows [firstRow, lastRow), one after the other.

@@ -1,10 +1,11 @@
 // The segment map with its switches, and the map of a what-if beside it.
 import type { App, LiveRun } from '../app';
-import { rankLabels, sumHolders } from '../model/holders';
+import { groupLabel, rankLabels } from '../model/holders';
 import { bytes } from '../view/format';
 import { h, replace } from '../view/dom';
 import { css } from '../view/palette';
-import { kColours, type ColourBy } from '../view/state';
+import { coloursOf, kColourNames } from '../model/block_colours';
+import type { ColourBy } from '../view/state';
 import { SegmentMap } from './map';
 
 export class Maps {
@@ -16,27 +17,32 @@ export class Maps {
   private readonly status = h('p', { class: 'off-screen', role: 'status' });
   private readonly colour: HTMLSelectElement;
   private readonly layout: HTMLSelectElement;
+  private readonly order: HTMLSelectElement;
   private readonly pins = h('input', { type: 'checkbox' });
+  private readonly pools = h('input', { type: 'checkbox' });
   private readonly clear = h('button', { type: 'button', class: 'quiet', hidden: true }, 'Clear marks');
-  private readonly labels: string[];
+  readonly labels: string[]; // that have colours of their own
 
   constructor(private readonly app: App, run: LiveRun) {
     run.live.moveTo(run.data.run.verdict_moment);
-    this.labels = rankLabels(sumHolders(run.live, run.memory.blocks, run.data, app.input(), 'line', () => null));
+    this.labels = rankLabels(run.live, run.memory.blocks, run.data.time ?? run.data.x, groupLabel(run.memory.blocks, run.data, app.input(), 'line', () => null));
     this.main = new SegmentMap(app, run, this.labels, (text) => { this.status.textContent = text; });
-    const names: Record<ColourBy, string> = {
-      state: 'state', stack: 'stack', phase: 'phase', size: 'size', age: 'age', text: 'annotation' };
-    const can = kColours.filter((by) => (by !== 'phase' || run.data.run.phases.length > 0) && (by !== 'text' || app.input().texts.length > 0));
+    const can = coloursOf(run.data, app.input());
     this.colour = h('select', { 'aria-label': 'Colour by', onchange: () =>
-      app.store.set({ colour: this.colour.value as ColourBy }, 'jump') }, ...can.map((by) => h('option', { value: by }, `colour by ${names[by]}`)));
+      app.store.set({ colour: this.colour.value as ColourBy }, 'jump') }, ...can.map((by) => h('option', { value: by }, `colour by ${kColourNames[by]}`)));
     this.layout = h('select', { 'aria-label': 'Layout', onchange: () =>
       app.store.set({ layout: this.layout.value === 'rows' ? 'rows' : 'scale' }, 'jump') },
       h('option', { value: 'scale' }, 'to scale'), h('option', { value: 'rows' }, 'a row a segment'));
+    this.order = h('select', { 'aria-label': 'Order', onchange: () =>
+      app.store.set({ order: this.order.value === 'address' ? 'address' : 'holes' }, 'jump') },
+      h('option', { value: 'holes' }, 'holes first'), h('option', { value: 'address' }, 'by address'));
+    this.pools.addEventListener('change', () => app.store.set({ pools: this.pools.checked }, 'jump'));
     this.pins.addEventListener('change', () => app.store.set({ pins: this.pins.checked }, 'jump'));
     this.clear.addEventListener('click', () => app.store.set({ stack: null, pin: null, cause: null, block: null }, 'jump'));
     this.element = h('div', { class: 'map-panel' },
-      h('div', { class: 'toolbar' }, h('h2', {}, 'Segments at the moment'), this.colour, this.layout,
-        h('label', { class: 'check' }, this.pins, 'mark pins'), this.clear,
+      h('div', { class: 'toolbar' }, h('h2', {}, 'Segments at the moment'), this.colour, this.layout, this.order,
+        h('label', { class: 'check' }, this.pins, 'mark pins'),
+        run.data.run.pools.every((pool) => pool === 'default') ? null : h('label', { class: 'check' }, this.pools, 'private pools'), this.clear,
         h('span', { class: 'hint', id: 'map-keys' }, 'Point at a block, or focus the map and use the arrow keys; Enter selects, Escape lets go.')),
       this.both, this.legend, this.status);
     this.both.appendChild(h('figure', {}, this.main.element));
@@ -46,7 +52,9 @@ export class Maps {
     const { view } = this.app;
     this.colour.value = view.colour;
     this.layout.value = view.layout;
+    this.order.value = view.order;
     this.pins.checked = view.pins;
+    this.pools.checked = view.pools;
     this.clear.hidden = view.stack === null && view.pin === null && view.cause === null && view.block === null;
     this.drawMoment();
   }
@@ -59,9 +67,11 @@ export class Maps {
 
   // What is too dear for every frame.
   drawAtRest(): void {
-    this.main.findPins();
-    this.other?.map.findPins();
-    if (this.app.view.pins) this.draw();
+    for (const map of [this.main, this.other?.map]) {
+      map?.findPins();
+      map?.arrange();
+    }
+    this.draw();
   }
 
   drawLegend(): void {

@@ -26,7 +26,7 @@ export class Multiples {
       const run = app.observedIndex(index);
       if (run !== null)
         void app.loadRun(run).then((data) => {
-          entry.curve = new Curve(app, data, index, 120, () => app.theme.faint, true);
+          entry.curve = new Curve(app, data, index, { height: 120, isSmall: true });
           cell.appendChild(entry.curve.element);
           entry.curve.fit();
           entry.curve.redraw();

@@ -17,7 +17,7 @@ export function pinnedHostPanel(app: App, inputIndex: number, draw: (curve: Curv
       `; ${count(figures.blocks)} blocks, ${count(figures.events)} events`), holder);
   if (index !== null)
     void app.loadRun(index).then((data) => {
-      const curve = new Curve(app, data, inputIndex, 140, () => app.theme.faint, true);
+      const curve = new Curve(app, data, inputIndex, { height: 140, isSmall: true });
       holder.appendChild(curve.element);
       draw(curve);
     });

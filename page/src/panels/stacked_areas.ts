@@ -1,6 +1,7 @@
 // Stacked areas in SVG, for a few dozen places: the parts of an estimate or a dry run, phase by phase.
 import { bytes, byteTicks, shortBytes } from '../view/format';
 import { h } from '../view/dom';
+import { Tip } from '../view/tip';
 import { css, kCategories } from '../view/palette';
 
 export interface Area {
@@ -58,5 +59,15 @@ export function stackedAreas(title: string, places: string[], areas: Area[], lim
     swatch.style.background = css(kCategories[k % kCategories.length]);
     return h('li', {}, swatch, `${area.name} (at most ${bytes(Math.max(...area.values))})`);
   }));
-  return h('figure', { class: 'areas' }, root as unknown as HTMLElement, legend);
+  const out = h('figure', { class: 'areas' }, root as unknown as HTMLElement, legend);
+  const tip = new Tip(out);
+  out.append(tip.element);
+  root.addEventListener('pointermove', (event) => {
+    const box = root.getBoundingClientRect();
+    const at = Math.floor((((event.clientX - box.left) / box.width) * kWidth - kLeft) / wide);
+    if (at < 0 || at >= places.length) tip.hide();
+    else tip.show([`${places[at]}: ${bytes(totals[at])}`, ...areas.filter((area) => area.values[at] > 0).map((area) => `${area.name} ${bytes(area.values[at])}`)], event.clientX, event.clientY);
+  });
+  root.addEventListener('pointerleave', () => tip.hide());
+  return out;
 }

@@ -1,5 +1,5 @@
 // On top: what happened, where the bytes went, and the line to paste, in the words of `ashlar explain`.
-import type { Explanation } from '../document/answers/explain';
+import type { Action, Explanation } from '../document/answers/explain';
 import { whereItWent, type PartRow, type WhereItWent } from '../model/accounting';
 import { bytes, percent } from '../view/format';
 import { bar, copyButton, h, type Child } from '../view/dom';
@@ -49,31 +49,33 @@ function accounting(explanation: Explanation, { title, whole, rows }: WhereItWen
         `utilisation ${percent(peak.utilisation)}: peak allocated ${bytes(peak.allocated_bytes)} of peak reserved ${bytes(peak.reserved_bytes)}`));
 }
 
-// A line for the shell, where there is one, and what it does.
-function lineToUse(tag: string, line: string | null, sentence: string | null): Child {
-  const words = sentence === null ? null : h('p', { class: 'advice' }, sentence);
-  if (line === null) return words;
-  return h('div', { class: 'paste' },
-    h('span', { class: 'tag' }, tag), h('code', { tabindex: 0 }, line), copyButton(() => line, 'the line'), words);
+// What to do, the surest first. FIX where a replay or the bytes of the cause speak for it.
+function actionsBox(actions: Action[]): Child {
+  if (actions.length === 0) return null;
+  const isProven = actions[0].proof !== 'not proven';
+  return h('div', { class: 'actions', role: 'group', 'aria-label': 'What to do' },
+    h('span', { class: 'tag' }, isProven ? 'FIX' : 'TRY FIRST'),
+    h('ol', { class: actions.length === 1 ? 'single' : null }, ...actions.map((action) => h('li', {},
+      action.what === null ? null : h('strong', {}, action.what),
+      action.lines.length === 0 ? null : h('div', { class: 'lines-to-use' },
+        h('pre', { tabindex: 0 }, action.lines.join('\n')),
+        copyButton(() => action.lines.join('\n'), action.lines.length === 1 ? 'the line' : 'the lines')),
+      h('p', { class: 'gain' }, action.gain === null ? action.proof : `${action.proof}: ${action.gain}`)))));
 }
 
 export function verdictPanel(explanation: Explanation, text: string, isForetold = false): HTMLElement {
   const went = whereItWent(explanation);
   const [head, ...rest] = explanation.headline.split(/ {2,}/);
-  const program = explanation.program_remedies[0];
-  const own = explanation.own_allocator;
+  const [verdict, ...because] = explanation.evidence;
   const isPlain = isForetold && ['healthy', 'unknown'].includes(explanation.verdict); // the answer stands above
   return h('section', { class: 'verdict panel', 'aria-label': isForetold ? 'The run' : 'Verdict' },
     h('div', { class: 'verdict-words' },
       h('p', { class: 'headline' }, isPlain ? null
         : h('span', { class: `badge ${explanation.verdict}` }, kVerdictNames[explanation.verdict] ?? explanation.verdict),
         h('strong', {}, head), rest.length > 0 ? ` ${rest.join(' ')}` : null),
-      ...explanation.evidence.map((sentence) => h('p', { class: 'evidence' }, sentence)),
-      lineToUse('PASTE', explanation.paste, explanation.advice),
-      own === null ? null : lineToUse('RUN', own.run, own.sentence),
-      program === undefined ? null
-        : h('details', { class: 'in-program' }, h('summary', {}, `In the program: ${program.sentence}`),
-          h('pre', { tabindex: 0 }, program.python.join('\n'))),
+      verdict === undefined ? null : h('p', { class: 'evidence first' }, verdict),
+      actionsBox(explanation.actions),
+      ...[...because, explanation.advice ?? ''].filter((text) => text !== '').map((sentence) => h('p', { class: 'evidence' }, sentence)),
       explanation.next_step === null || isForetold ? null
         : h('details', {}, h('summary', {}, `Next: ${explanation.next_step}`), h('pre', { tabindex: 0 }, explanation.next_lines.join('\n'))),
       text === '' ? null

@@ -50,6 +50,13 @@ export function panel(title: string, attributes: Attributes, ...children: Child[
     h('h2', { id }, title), ...children);
 }
 
+// Scrolls the page so that what a click was about is in sight, where little of it is.
+export function reveal(element: HTMLElement): void {
+  const { top, bottom, height } = element.getBoundingClientRect();
+  const seen = Math.min(bottom, innerHeight) - Math.max(top, 0);
+  if (seen < 0.6 * Math.min(height, innerHeight)) element.scrollIntoView({ block: height < innerHeight ? 'nearest' : 'start' });
+}
+
 // A bar that shows a share of a whole; the figure beside it says it in text.
 export function bar(share: number, kind = ''): HTMLElement {
   const fill = h('span', { class: `bar-fill ${kind}` });

@@ -11,6 +11,13 @@ export function parseColour(text: string): Rgb {
 export const pixel = ([r, g, b]: Rgb): number => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 export const css = ([r, g, b]: Rgb): string => `rgb(${r} ${g} ${b})`;
 
+// Darkens or fades a pixel towards another colour, by quarters.
+export const blend = (a: number, b: number, quarters: number): number => {
+  const part = (shift: number): number =>
+    ((((a >>> shift) & 255) * (4 - quarters) + ((b >>> shift) & 255) * quarters) >> 2) << shift;
+  return (0xff000000 | part(0) | part(8) | part(16)) >>> 0;
+};
+
 export const mix = (a: Rgb, b: Rgb, share: number): Rgb => a.map((v, i) => Math.round(v + (b[i] - v) * share)) as Rgb;
 
 export const kCategories: readonly Rgb[] = [

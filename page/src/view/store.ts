@@ -3,7 +3,10 @@
 import { cost } from '../model/cost';
 import { fromHash, toHash, type View } from './state';
 
+// How the view changed: by a move, which may go on, by a jump, which "back" returns from, or by the address.
+export type Change = 'move' | 'jump' | 'silent';
 type Listener = (changed: Set<keyof View>, view: View) => void;
+type RestListener = (changed: Set<keyof View>, how: Change) => void;
 
 const kRestMs = 160;
 
@@ -14,7 +17,7 @@ export class Store {
   private frame = 0;
   private timer = 0;
   private readonly listeners: Listener[] = [];
-  private readonly restListeners: Listener[] = [];
+  private readonly restListeners: RestListener[] = [];
 
   constructor(private readonly start: View) {
     this.current = fromHash(location.hash, start);
@@ -32,11 +35,11 @@ export class Store {
     this.listeners.push(listener);
   }
 
-  onRest(listener: Listener): void {
+  onRest(listener: RestListener): void {
     this.restListeners.push(listener);
   }
 
-  set(part: Partial<View>, how: 'move' | 'jump' | 'silent' = 'move'): void {
+  set(part: Partial<View>, how: Change = 'move'): void {
     const next = { ...this.current, ...part };
     let any = false;
     for (const key of Object.keys(part) as (keyof View)[])
@@ -76,12 +79,12 @@ export class Store {
     for (const listener of this.listeners) listener(changed, this.current);
   }
 
-  private rest(how: 'move' | 'jump' | 'silent'): void {
+  private rest(how: Change): void {
     const changed = this.sinceRest;
     this.sinceRest = new Set();
     ++cost.rests;
     if (how === 'move') this.writeAddress('replace');
-    for (const listener of this.restListeners) listener(changed, this.current);
+    for (const listener of this.restListeners) listener(changed, how);
   }
 
   private writeAddress(how: 'replace' | 'push'): void {

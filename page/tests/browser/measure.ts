@@ -19,15 +19,19 @@ export async function measure(browser: Browser, file: string): Promise<Measured>
     return { curves: at('ashlar-curves'), map: at('ashlar-map'), all: at('ashlar-all') };
   });
   await settle(page);
-  const over = (await page.locator('.work .curve .u-over').boundingBox())!;
+  const over = (await page.locator('.work .curve .u-over').first().boundingBox())!;
   const zoom = await trace(page, async () => {
     await page.mouse.move(over.x + over.width * 0.4, over.y + 60);
+    await page.keyboard.down('Control');
     for (let i = 0; i < 60; ++i) {
-      await page.mouse.wheel(0, i < 30 ? -60 : 60);
+      await page.mouse.wheel(0, i < 30 ? -30 : 30);
       await page.waitForTimeout(16);
     }
+    await page.keyboard.up('Control');
   });
-  await page.mouse.wheel(0, -600);
+  await page.locator('.work .curve').first().press('+');
+  await page.locator('.work .curve').first().press('+');
+  await page.mouse.move(over.x + over.width * 0.4, over.y + 60);
   await settle(page);
   const pan = await trace(page, async () => {
     await page.keyboard.down('Shift');
@@ -39,7 +43,7 @@ export async function measure(browser: Browser, file: string): Promise<Measured>
     await page.mouse.up();
     await page.keyboard.up('Shift');
   });
-  await page.locator('.work .curve').press('0');
+  await page.locator('.work .curve').first().press('0');
   await settle(page);
   const slider = (await page.locator('.transport input[type=range]').boundingBox())!;
   const slide = await trace(page, async () => {

@@ -64,7 +64,7 @@ describe.each(single)('%s', (name) => {
       ['stranded', accounting.stranded_bytes], ['whole-free segments', accounting.whole_free_bytes],
       ["private pools' holes", accounting.private_pool_bytes]];
     await expect(page.locator('.headline strong').textContent()).resolves.toBe(truth.headline.split(/ {2,}/)[0]);
-    if (truth.paste !== null) await expect(page.locator('.paste code').textContent()).resolves.toBe(truth.paste);
+    await expect(page.locator('.actions pre').allTextContents()).resolves.toEqual(truth.actions.flatMap(({ lines }) => (lines.length > 0 ? [lines.join('\n')] : [])));
 
     if ((await page.locator('.transport').count()) > 0) {
       const moment = new Map((await table('.moment')).map((row) => [row[0], row[1]]));

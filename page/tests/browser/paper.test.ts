@@ -14,7 +14,7 @@ describe('on paper', () => {
       await settle(page);
       expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).toBe('rgb(255, 255, 255)');
       const place = (selector: string): Promise<number> => page.locator(selector).first().evaluate((element) => element.getBoundingClientRect().x);
-      const over = (await page.locator('.work .curve .u-over').boundingBox())!;
+      const over = (await page.locator('.work .curve .u-over').first().boundingBox())!;
       const last = Number(await page.locator('.transport input[type=range]').getAttribute('max'));
       if (name === 'made') expect(await place('.work .moment-line') - over.x).toBeCloseTo((over.width * (await momentOf(page))) / last, -1);
       const paper = await page.pdf({ format: 'A4' });

@@ -48,6 +48,8 @@ describe('the parts of other commands', () => {
     if ((await page.locator('#estimate').count()) === 0) return; // without the program there is none
     await expect(page.locator('#estimate svg polygon').count()).resolves.toBeGreaterThan(3);
     await expect(page.locator('#estimate .legend').textContent()).resolves.toContain('weights');
+    await page.locator('#estimate svg').hover();
+    await expect(page.locator('#estimate .tip').textContent()).resolves.toMatch(/: [\d.]+ [KMG]iB.*weights [\d.]+ [KMG]iB/);
     await expect(page.locator('#diff').textContent()).resolves.toContain('No part differs.');
   });
 });

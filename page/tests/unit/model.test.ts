@@ -1,15 +1,18 @@
 // The model against slow and plain counts over a random program: curves, live sets, segments, holes, holders.
 import { describe, expect, it } from 'vitest';
 import { Blobs } from '../../src/document/load';
+import { BlockBands, nthLargest } from '../../src/model/block_bands';
 import { columnBounds, columnRanges } from '../../src/model/columns_of_pixels';
+import { EventList, parseSearch } from '../../src/model/event_list';
 import { findHoles } from '../../src/model/holes';
-import { frameTree, sumHolders } from '../../src/model/holders';
+import { frameTree, groupLabel, sumHolders } from '../../src/model/holders';
 import { LiveSet } from '../../src/model/live_set';
-import { hit, layOut } from '../../src/model/map_layout';
+import { hit, holesFirst, layOut } from '../../src/model/map_layout';
 import { RunData } from '../../src/model/run_data';
 import { slotOf } from '../../src/model/segments';
 import { cost } from '../../src/model/cost';
 import { Series } from '../../src/model/series';
+import { bytes } from '../../src/view/format';
 import { makeDocument, random } from '../made_document';
 
 async function made(events: number, seed: number) {
@@ -77,13 +80,85 @@ describe('holders', () => {
           truth.set(label, (truth.get(label) ?? 0) + block.size);
           all += block.size;
         }
-      const rows = sumHolders(live, memory.blocks, data, doc.inputs[0], 'line', () => null);
+      const rows = sumHolders(live, memory.blocks, groupLabel(memory.blocks, data, doc.inputs[0], 'line', () => null));
       expect(new Map(rows.map((row) => [row.label, row.bytes]))).toEqual(truth);
       const tree = frameTree(live, memory.blocks, doc.inputs[0]);
       expect(tree.bytes).toBe(all);
       const main = tree.children.get('train.py:3 main')!;
       expect([...main.children.values()].reduce((sum, child) => sum + child.bytes, 0)).toBe(all);
     }
+  });
+});
+
+describe('blocks over time', () => {
+  it('are the live blocks in their order, the largest by bytes x time one by one and the others as a sum', async () => {
+    const { data, memory, blocks, moments } = await made(8000, 13);
+    const weight = (block: { alloc: number; freed: number; size: number }): number =>
+      block.size * Math.max(1, Math.min(block.freed, moments - 1) - block.alloc);
+    const most = 900;
+    const largest = new Set(blocks.map((block, i) => ({ i, weight: weight(block) })).sort((a, b) => b.weight - a.weight || a.i - b.i).slice(0, most).map(({ i }) => i));
+    const bands = new BlockBands(memory.blocks, data.x, most);
+    expect(bands.drawn).toBe(most);
+    const isShown = (block: number): boolean => block % 7 !== 3;
+    bands.show(isShown);
+    const next = random(19);
+    let m = 0;
+    bands.begin(m);
+    for (let i = 0; i < 120; ++i) {
+      if (next() < 0.1) bands.begin(m = Math.floor(next() * moments));
+      else bands.forward(m = Math.min(moments - 1, m + Math.floor(next() ** 3 * 400)));
+      const live = blocks.flatMap((block, k) => (block.alloc <= m && m < block.freed && isShown(k) ? [k] : []));
+      const stack: number[] = [];
+      for (let block = bands.first; block >= 0; block = bands.next[block]) stack.push(block);
+      expect(stack).toEqual(live.filter((k) => largest.has(k)));
+      const rest = live.filter((k) => !largest.has(k)).reduce((sum, k) => sum + blocks[k].size, 0);
+      expect(bands.others).toBe(rest);
+      const height = stack.reduce((sum, k) => sum + blocks[k].size, 0);
+      expect(bands.at(height + rest)).toBe(null);
+      if (rest > 0) expect(bands.at(height)).toBe('others');
+      if (stack.length > 0) expect([bands.at(0), bands.at(height - 1)]).toEqual([stack[0], stack[stack.length - 1]]);
+    }
+    const all = blocks.reduce((sum, block) => sum + weight(block), 0);
+    const others = blocks.reduce((sum, block, k) => sum + (largest.has(k) ? 0 : weight(block)), 0);
+    expect(bands.shareOfOthers).toBeCloseTo(others / all, 9);
+  });
+
+  it('find the n-th largest', () => {
+    const next = random(23);
+    const values = Float64Array.from({ length: 5000 }, () => Math.floor(next() ** 6 * 1e15));
+    const sorted = Float64Array.from(values).sort().reverse();
+    for (const n of [1, 2, 77, 2500, 4999, 5000]) expect(nthLargest(values, n)).toBe(sorted[n - 1]);
+  });
+});
+
+describe('the list of events', () => {
+  it('has what happened to each block and segment, in order, and finds it by address, size and line', async () => {
+    const { doc, data, memory, blocks, segments, moments } = await made(6000, 29);
+    const list = new EventList(data, memory);
+    const entries = Array.from({ length: list.count }, (_, at) => list.entry(at));
+    expect(entries.map(({ moment }) => moment)).toEqual(entries.map(({ moment }) => moment).sort((a, b) => a - b));
+    const truth = blocks.flatMap((block, i) => [
+      `${block.alloc} allocate ${i}`, ...(block.done < moments ? [`${block.done} free ${i}`] : []),
+      ...(block.freed < block.done && block.freed < moments ? [`${block.freed} free asked ${i}`] : [])]);
+    expect(entries.filter(({ block }) => block !== null).map(({ moment, what, block }) => `${moment} ${what} ${block}`).sort()).toEqual(truth.sort());
+    expect(entries.filter(({ what }) => what === 'segment obtained').length).toBe(segments.length);
+    for (const moment of [0, 1, 777, moments - 1]) expect(list.countUpTo(moment)).toBe(entries.filter((entry) => entry.moment <= moment).length);
+
+    const { labels } = doc.inputs[0].stacks;
+    const found = (query: string): number[] => [...list.find(parseSearch(query), (block) => labels[blocks[block].stack])];
+    const plain = (wants: (entry: (typeof entries)[number]) => boolean): number[] => entries.flatMap((entry, at) => (wants(entry) ? [at] : []));
+    const { address, size } = blocks[41];
+    const inside = address + Math.floor(size / 2);
+    expect(found(`0x${inside.toString(16)}`)).toEqual(plain((entry) => entry.address! <= inside && inside < entry.address! + entry.size!));
+    expect(found(`0x${inside.toString(16)}`).length).toBeGreaterThan(1);
+    expect(found(`${size}`)).toEqual(plain((entry) => entry.size === size));
+    expect(found('>= 1 MiB')).toEqual(plain((entry) => entry.size! >= 2 ** 20));
+    expect(found('64 KiB..1m')).toEqual(plain((entry) => entry.size! >= 2 ** 16 && entry.size! <= 2 ** 20));
+    const shown = bytes(size).toLowerCase();
+    expect(found(shown)).toEqual(expect.arrayContaining(found(`${size}`)));
+    expect(found('LAYER7')).toEqual(plain(({ block }) => block !== null && labels[blocks[block].stack].includes('layer7')));
+    expect(found('')).toEqual(entries.map((_, at) => at));
+    expect(found('nothing of the kind')).toEqual([]);
   });
 });
 
@@ -171,11 +246,17 @@ describe('a curve of many moments', () => {
 });
 
 describe('map', () => {
+  it('has segments with most holes first, then full ones, then free ones', () => {
+    const standing = { from: 0, to: 9, segment: Int32Array.of(0, 1, 2, 3, 4), address: Float64Array.of(0, 100, 200, 300, 400), size: new Float64Array(5).fill(50) };
+    expect([...holesFirst(standing, Float64Array.of(50, 0, 40, 10, 50))]).toEqual([3, 2, 0, 4, 1]);
+  });
+
   it('finds at a pixel the address that is painted there, in both layouts', async () => {
     const { memory, moments } = await made(3000, 31);
     const standing = memory.segments.at(moments - 1);
-    for (const kind of ['scale', 'rows'] as const) {
-      const layout = layOut(standing, kind, 640, 200 * 2 ** 20, 20);
+    const backwards = Int32Array.from(standing.segment.keys()).reverse();
+    for (const [kind, order] of [['scale', undefined], ['rows', undefined], ['scale', backwards], ['rows', backwards]] as const) {
+      const layout = layOut(standing, kind, 640, 200 * 2 ** 20, 20, order);
       for (let slot = 0; slot < standing.segment.length; ++slot)
         for (const share of [0, 0.3, 0.99]) {
           const found = hit(layout, Math.floor(layout.begin[slot] + share * layout.pixels[slot]));

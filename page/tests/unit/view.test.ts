@@ -1,4 +1,5 @@
 // Figures, the address of a view, and columns.
+import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { decodeColumn } from '../../src/document/columns';
@@ -7,10 +8,13 @@ import type { Card, Outcome } from '../../src/document/answers/dry-run';
 import type { PageDocument } from '../../src/document/types';
 import { nameOfInput, orderOfInputs, titleOfInputs } from '../../src/model/inputs';
 import { clampWindow, zoomAt } from '../../src/panels/curve_input';
+import { freePlace, type Box } from '../../src/panels/curve_paint';
 import { commandOf, inputOf } from '../../src/panels/fleet';
 import type { Rank } from '../../src/document/answers/fleet';
 import { firstEnough, howItWent, unrun } from '../../src/panels/cards';
+import { parseColour } from '../../src/view/palette';
 import { byteTicks, bytes, count } from '../../src/view/format';
+import { random } from '../made_document';
 import { makeDryRun } from '../made_parts';
 import { wholeOf } from '../part';
 import { fromHash, kStart, toHash, type View } from '../../src/view/state';
@@ -53,6 +57,54 @@ describe('figures', () => {
 
   it('make ticks of whole units', () => {
     expect(byteTicks(5 * 2 ** 30, 6)).toEqual([0, 1, 2, 3, 4, 5].map((i) => i * 2 ** 30));
+  });
+});
+
+describe('the dark theme', () => {
+  const sheet = readFileSync(new URL('../../src/styles/page.css', import.meta.url), 'utf8');
+  const blocks = [...sheet.matchAll(/color-scheme: dark;([^}]*)\}/g)].map(([, text]) =>
+    Object.fromEntries([...text.matchAll(/--([\w-]+): (#[\da-f]{6});/g)].map(([, name, value]) => [name, value])));
+  const light = (text: string): number => {
+    const [r, g, b] = parseColour(text).map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (a: string, b: string): number => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+
+  it('is the same where it is chosen and where the system asks for it', () => {
+    expect(blocks.length).toBe(2);
+    expect(blocks[0]).toEqual(blocks[1]);
+  });
+
+  it('has words of 4.5 : 1 and shapes of 3 : 1 on their ground, as WCAG AA asks', () => {
+    expect(contrast('#ffffff', '#000000')).toBeCloseTo(21, 5);
+    const [dark] = blocks;
+    for (const name of ['ink', 'faint', 'accent', 'failure', 'good'])
+      for (const ground of ['paper', 'ground', 'accent-ground']) expect(contrast(dark[name], dark[ground]), `${name} on ${ground}`).toBeGreaterThanOrEqual(4.5);
+    for (const name of ['live', 'rounding', 'pending', 'stranded', 'free', 'private-free', 'reserved', 'outside'])
+      expect(contrast(dark[name], dark.paper), name).toBeGreaterThanOrEqual(3);
+  });
+});
+
+describe('words on a plot', () => {
+  it('never overlap, and go where there is room', () => {
+    const next = random(41);
+    const taken: Box[] = [];
+    let left = 0;
+    for (let i = 0; i < 300; ++i) {
+      const wanted = { left: 600 * next(), top: 280 * next(), width: 20 + 100 * next(), height: 16 };
+      const box = freePlace(taken, wanted, 0, 300);
+      if (box === null) {
+        ++left;
+        continue;
+      }
+      expect([box.left, box.width, box.height]).toEqual([wanted.left, wanted.width, wanted.height]);
+      expect(box.top >= 0 && box.top + box.height <= 300).toBe(true);
+      for (const other of taken)
+        expect(box.left >= other.left + other.width || other.left >= box.left + box.width || box.top >= other.top + other.height || other.top >= box.top + box.height).toBe(true);
+      taken.push(box);
+    }
+    expect(left).toBeGreaterThan(0);
+    expect(freePlace([], { left: 5, top: 7, width: 10, height: 16 }, 0, 300)).toEqual({ left: 5, top: 7, width: 10, height: 16 });
   });
 });
 

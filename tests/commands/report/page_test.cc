@@ -327,6 +327,43 @@ TEST(PageTest, WhatAFileNamesIsDataAndNothingElse) {
   EXPECT_THAT(frames[0][0].get<std::string>(), HasSubstr("</script><script>alert(1)</script><!--\"'&\x01"));
 }
 
+TEST(PageTest, NamesOfHoldersAndSettingsAreThoseOfTheFileAndData) {
+  const std::string hostile = "<b onclick='x'>&";
+  Recording run("", kGiB);
+  run.Allocate(3 * kMiB);
+  run.Allocate(5 * kMiB);
+  trace::Snapshot snapshot = run.Finish();
+  const std::string plain = PageOf(ExplainDrawn(snapshot));
+  EXPECT_TRUE(PageReader(plain).index()["inputs"][0]["holders"].empty());
+  EXPECT_FALSE(PageReader(plain).index()["runs"][0]["columns"].contains("block.holder"));
+
+  const auto of_size = [&](std::uint64_t bytes) {
+    const trace::EventList& events = snapshot.device_traces[0];
+    const auto found = std::find_if(events.begin(), events.end(), [bytes](const trace::Event& event) {
+      return event.action == trace::Action::kAlloc && event.size_bytes == bytes;
+    });
+    return found->address;
+  };
+  trace::Holder holder;
+  holder.kind = "local";
+  holder.name = hostile;
+  snapshot.holders.emplace().holders = {holder};
+  snapshot.holders->blocks = {{of_size(5 * kMiB), 0, {}}};
+  snapshot.settings.emplace().values = {{"PYTORCH_CUDA_ALLOC_CONF", hostile}};
+  const std::string html = PageOf(ExplainDrawn(snapshot));
+  EXPECT_THAT(html, Not(HasSubstr("<b onclick")));
+  const PageReader page(html);
+  const nlohmann::json& input = page.index()["inputs"][0];
+  ASSERT_EQ(input["settings"].size(), 1U);
+  EXPECT_EQ(input["settings"][0], nlohmann::json::array({"PYTORCH_CUDA_ALLOC_CONF", hostile}));
+  const RunColumns columns(page, 0);
+  for (std::size_t i = 0; i < columns["block.size"].size(); ++i) {
+    const auto holder_of = static_cast<std::size_t>(columns["block.holder"][i]);
+    const std::string name = holder_of < input["holders"].size() ? input["holders"][holder_of] : "";
+    EXPECT_EQ(name == hostile, columns["block.size"][i] == Signed(5 * kMiB)) << i << ": " << name;
+  }
+}
+
 TEST(PageTest, ATemplateWithoutItsPlacesIsRefused) {
   for (const char* text : {"", "<!--ashlar:title-->", "<!--ashlar:document-->"}) {
     EXPECT_FALSE(report::PageWriter(text).Finish({}).ok()) << text;
