@@ -373,7 +373,7 @@ Fields<ShownParts<kHasSegments>> PartsFields(const char* name) {
   ForEachFigure(kHasSegments, [&out](const char* key, absl::string_view description, auto value) {
     std::string sentence(description);
     sentence.front() = absl::ascii_toupper(static_cast<unsigned char>(sentence.front()));
-    out.Add(key, [value](const auto& of) { return value(*of.parts); }, sentence);
+    out.Add(key, [](const auto& of) { return decltype(value){}(*of.parts); }, sentence);
   });
   return out;
 }
@@ -383,7 +383,7 @@ Fields<ShownGrowth<kHasSegments>> GrowthFields(const char* name) {
   Fields<ShownGrowth<kHasSegments>> out(name);
   ForEachFigure(kHasSegments, [&out](const char* key, absl::string_view description, auto value) {
     out.Add(
-        key, [value](const auto& of) { return Minus(value(*of.b), value(*of.a)); },
+        key, [](const auto& of) { return Minus(decltype(value){}(*of.b), decltype(value){}(*of.a)); },
         absl::StrCat("Of b minus that of a: ", description));
   });
   return out;
@@ -419,6 +419,10 @@ std::vector<ShownRow<kHasSegments>> ShownRows(const std::vector<DiffRow>& rows) 
 struct ShownSide {
   const answers::DiffInput* input;
   const DiffParts* parts;
+};
+
+struct ShownNames {
+  const analyses::HeldByName* held;
 };
 
 struct NamedGrowth {
@@ -489,13 +493,13 @@ const Fields<NameDiffRow>& FieldsOf<NameDiffRow>() {
               "What holds it, as names.schema.json has it; not_found: nothing that was found.")
           .Add(
               "name", [](const auto& of) { return of.holder.name; }, "In the program: losses[], model.layers.*.weight.")
-          .Add(
-              "file", [](const auto& of) { return NonEmpty(of.holder.file); }, "Of the variable's scope.")
+          .AddNonEmpty(
+              "file", [](const auto& of) -> const auto& { return of.holder.file; }, "Of the variable's scope.")
           .Add(
               "line", [](const auto& of) { return of.holder.line > 0 ? std::optional(of.holder.line) : std::nullopt; },
               "Of the variable's scope, in b where b has the name; null also where that side has several.")
-          .Add(
-              "function", [](const auto& of) { return NonEmpty(of.holder.function); }, "Of the variable's scope.")
+          .AddNonEmpty(
+              "function", [](const auto& of) -> const auto& { return of.holder.function; }, "Of the variable's scope.")
           .AddWord(
               "found_in", [](const auto& of) { return FoundIn(of.a.blocks > 0, of.b.blocks > 0); }, {"both", "a", "b"},
               "Which side has the name.")
@@ -508,18 +512,19 @@ const Fields<NameDiffRow>& FieldsOf<NameDiffRow>() {
 }
 
 template <>
-const Fields<analyses::HeldByName>& FieldsOf<analyses::HeldByName>() {
-  static const auto* fields = new Fields<analyses::HeldByName>(
-      Fields<analyses::HeldByName>("names")
+const Fields<ShownNames>& FieldsOf<ShownNames>() {
+  static const auto* fields = new Fields<ShownNames>(
+      Fields<ShownNames>("names")
           .Add(
-              "when", [](const auto& of) { return of.when; }, "When they were taken.")
+              "when", [](const auto& of) { return of.held->when; }, "When they were taken.")
           .Add(
-              "live_bytes", [](const auto& of) { return of.live_bytes; }, "Of live blocks at the moment compared.")
+              "live_bytes", [](const auto& of) { return of.held->live_bytes; },
+              "Of live blocks at the moment compared.")
           .Add(
-              "named_bytes", [](const auto& of) { return of.named_bytes; },
+              "named_bytes", [](const auto& of) { return of.held->named_bytes; },
               "Of those, what has a name. What was freed before the names were taken has none.")
-          .Add(
-              "bound", [](const auto& of) { return NonEmpty(of.bound); },
+          .AddNonEmpty(
+              "bound", [](const auto& of) -> const auto& { return of.held->bound; },
               "What ended the look early, time or objects: some names are missing then."));
   return *fields;
 }
@@ -535,7 +540,10 @@ const Fields<ShownSide>& FieldsOf<ShownSide>() {
           .Add(
               "moment", [](const auto& of) { return of.input->moment; }, "When its state was taken.")
           .Add(
-              "names", [](const auto& of) { return of.input->held; },
+              "names",
+              [](const auto& of) {
+                return of.input->held.has_value() ? std::optional(ShownNames{&*of.input->held}) : std::nullopt;
+              },
               "Of the names in the file; null where it has none.")
           .Add("parts", [](const auto& of) { return ShownParts<true>{of.parts}; }, "All of it."));
   return *fields;

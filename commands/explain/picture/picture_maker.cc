@@ -11,8 +11,8 @@
 #include "absl/strings/strip.h"
 #include "analyzer/analyses/causes/cause.h"
 #include "analyzer/analyses/state/live_stacks.h"
-#include "commands/explain/held_report.h"
 #include "commands/explain/picture/run_picture.h"
+#include "commands/shared/held_text.h"
 
 namespace ashlar::answers {
 namespace {

@@ -321,10 +321,17 @@ class OwnAllocator:
 
 
 @dataclasses.dataclass(frozen=True)
+class SettingRun:
+    conf: str  # For PYTORCH_CUDA_ALLOC_CONF.
+    ends: bool  # To its end; false: a request found no memory again.
+    peak_reserved_bytes: int  # Of that run.
+
+
+@dataclasses.dataclass(frozen=True)
 class Action:
-    # How it is known: the recorded requests were replayed with it, the bytes of its cause say it, or a message alone
-    # does not tell.
-    proof: Literal["replayed", "estimated", "not proven"]
+    # How it is known: the program was run again with it, the recorded requests were replayed with it, the bytes of its
+    # cause say it, or a message alone does not tell.
+    proof: Literal["run", "replayed", "estimated", "not proven"]
     what: Optional[str]  # A sentence; null where the lines say it.
     lines: Tuple[str, ...]  # For the shell, or for the program.
     gain: Optional[str]  # What it changes; null: not known.
@@ -391,6 +398,9 @@ class Explanation(ExplanationAnswer):
     # What Ashlar's own allocator would have done; null where nothing failed or was returned to serve a request, or a
     # setting mends it.
     own_allocator: Optional[OwnAllocator]
+    # The program itself, run again by a dry run under a setting that gets past its failed request; null where it was
+    # not.
+    run_again: Optional[SettingRun]
     next_step: Optional[str]  # How to learn more.
     next_lines: Tuple[str, ...]  # Lines of Python for the next step.
     actions: Tuple[Action, ...]  # What to do, at most three, the surest first; empty: nothing is known to help.

@@ -34,6 +34,7 @@ export type Explanation = {
   paste: string | null;
   advice: string | null;
   own_allocator: OwnAllocator | null;
+  run_again: SettingRun | null;
   next_step: string | null;
   next_lines: string[];
   actions: Action[];
@@ -300,8 +301,14 @@ export type OwnAllocator = {
   run: string | null;
 };
 
+export type SettingRun = {
+  conf: string;
+  ends: boolean;
+  peak_reserved_bytes: number;
+};
+
 export type Action = {
-  proof: 'replayed' | 'estimated' | 'not proven';
+  proof: 'run' | 'replayed' | 'estimated' | 'not proven';
   what: string | null;
   lines: string[];
   gain: string | null;
