@@ -10,7 +10,6 @@
 #include "allocator/base/nearest_word.h"
 #include "commands/commands.h"
 #include "commands/documents/documents.h"
-#include "commands/documents/schemas.h"
 #include "commands/shared/layout.h"
 #include "console/command.h"
 

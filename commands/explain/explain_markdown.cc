@@ -117,11 +117,8 @@ void AppendSettings(const answers::Explanation& e, std::string& out) {
   for (const whatif::WhatIfRow& row : e.what_ifs.rows) {
     const std::string conf =
         absl::StrCat(row.conf.empty() ? "default" : row.conf, row.is_baseline ? " (recorded)" : "");
-    const std::string outcome = !row.feasible.has_value() ? ""
-                                : row.ooms > 0            ? absl::StrCat(row.ooms, " OOM")
-                                : row.is_cut_off          ? ProjectedText(row)
-                                                          : "fits";
-    rows.push_back({MarkdownText(conf), FormatBytes(row.peak_reserved_bytes), FormatCount(row.driver_calls), outcome});
+    rows.push_back(
+        {MarkdownText(conf), FormatBytes(row.peak_reserved_bytes), FormatCount(row.driver_calls), WhatIfOutcome(row)});
   }
   AppendMarkdownTable("What would have helped", "", {"settings", "peak", "driver calls", ""},
                       {"---", "---:", "---:", "---"}, rows, out);

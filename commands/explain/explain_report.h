@@ -67,6 +67,8 @@ absl::string_view StepSourceName(analyses::StepSource source);  // "none", "anno
 
 // Empty where the row does not get past the failed request, or none failed.
 std::string ProjectedText(const whatif::WhatIfRow& row);
+// How the row ends, as text and Markdown have it: that, "2 OOM", "fits"; empty where the capacity is not known.
+std::string WhatIfOutcome(const whatif::WhatIfRow& row);
 
 }  // namespace ashlar::report
 

@@ -275,16 +275,10 @@ std::string ReplayRemark(const answers::Explanation& e) {
                          share, FormatCount(f.matched), FormatCount(f.total));
 }
 
-std::string Outcome(const whatif::WhatIfRow& row) {
-  if (!row.feasible.has_value()) return "";
-  if (row.ooms > 0) return absl::StrCat(FormatCount(row.ooms), " OOM");
-  return row.is_cut_off ? ProjectedText(row) : "fits";
-}
-
 std::string WhatIfLine(const whatif::WhatIfRow& row, const std::string& name) {
   const std::string peak = FormatBytes(row.peak_reserved_bytes);
   const std::string calls = FormatCount(row.driver_calls);
-  std::string outcome = Outcome(row);
+  const std::string outcome = WhatIfOutcome(row);
   const std::string line = absl::StrFormat("  %-34s peak %11s   driver calls %7s   %s", name, peak, calls, outcome);
   if (line.size() <= kRowWidth) return std::string(absl::StripTrailingAsciiWhitespace(line));
   // A long name takes the room of the columns.
@@ -420,6 +414,12 @@ std::string ProjectedText(const whatif::WhatIfRow& row) {
   const std::string steps = absl::StrCat("gets past; fails ", Counted(next.failed_steps_later, "step"), " on: ");
   if (next.growth_bytes_per_step == 0) return absl::StrCat(steps, "needs ", FormatBytes(next.needed_bytes));
   return absl::StrCat(steps, "+", FormatBytes(next.growth_bytes_per_step), " a step");
+}
+
+std::string WhatIfOutcome(const whatif::WhatIfRow& row) {
+  if (!row.feasible.has_value()) return "";
+  if (row.ooms > 0) return absl::StrCat(FormatCount(row.ooms), " OOM");
+  return row.is_cut_off ? ProjectedText(row) : "fits";
 }
 
 }  // namespace ashlar::report

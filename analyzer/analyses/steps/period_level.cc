@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,19 @@ namespace {
 
 constexpr std::size_t kLeastWidth = 4;
 constexpr std::size_t kMostWidth = 48;
+constexpr std::size_t kMostPeriodLevels = 32;
+constexpr std::size_t kLeastInterval = 3;    // requests
+constexpr double kMostCrossed = 0.25;        // of the boundaries
+constexpr double kLeastShareOfSizes = 0.15;  // of the requests, that kPersistentSize may be told from
+
+// What is asked of the intervals of a level.
+struct LevelBounds {
+  double evenness;  // the others may hold an evaluation, or miss an anchor
+  double regularity;
+  double coverage;  // of the events
+};
+constexpr LevelBounds kLeastByStack = {.evenness = 0.45, .regularity = kLeastRegularity, .coverage = 0.5};
+constexpr LevelBounds kLeastBySize = {.evenness = 0.6, .regularity = 0.85, .coverage = 0.7};
 
 using Key = std::pair<std::uint64_t, trace::StackId>;
 
@@ -66,8 +80,6 @@ std::size_t WidthFor(const std::vector<SequenceItem>& requests) {
   return static_cast<std::size_t>(std::clamp(width, static_cast<double>(kLeastWidth), static_cast<double>(kMostWidth)));
 }
 
-}  // namespace
-
 Sequence MakeSequence(const timeline::Timeline& timeline, Likeness likeness) {
   // Blocks of the window are in the order of their allocations.
   const auto blocks = timeline.blocks();
@@ -116,8 +128,6 @@ Grams MakeGrams(const Sequence& sequence) {
   return out;
 }
 
-namespace {
-
 constexpr double kEven = 0.15;
 constexpr std::size_t kTriedOfOneCount = 16;
 
@@ -163,6 +173,9 @@ std::uint32_t MedianInterval(const Cuts& cuts) {
   return *middle;
 }
 
+namespace {
+
+// Share of the intervals whose length is within 15 % of the median.
 double Evenness(const Cuts& cuts) {
   const std::vector<std::uint32_t> lengths = Lengths(cuts);
   if (lengths.empty()) return 0;
@@ -172,6 +185,8 @@ double Evenness(const Cuts& cuts) {
   });
   return static_cast<double>(even) / static_cast<double>(lengths.size());
 }
+
+}  // namespace
 
 std::size_t CommonRequests(const Grams& grams, Interval of, Interval in, std::vector<std::uint32_t>& counts) {
   counts.resize(grams.positions.size(), 0);
@@ -202,6 +217,9 @@ double Regularity(const Grams& grams, const Cuts& cuts) {
   return all == 0 ? 0 : static_cast<double>(covered) / static_cast<double>(all);
 }
 
+namespace {
+
+// Share of the inner cuts that a block crosses which was allocated before the cut and freed at least two cuts later.
 double CrossedShare(const Sequence& sequence, const Cuts& cuts) {
   if (cuts.size() < 3) return 0;
   std::vector<timeline::EventIndex> events;
@@ -236,6 +254,8 @@ bool HasStacks(const Sequence& sequence) {
                      [](const auto& request) { return request.stack != trace::kNoStack; });
 }
 
+}  // namespace
+
 bool IsInsideOneCall(const Sequence& sequence, const Cuts& cuts, const trace::StackTable& stacks,
                      const ProgramParts& parts) {
   std::set<trace::StackId> used;
@@ -254,6 +274,10 @@ bool IsInsideOneCall(const Sequence& sequence, const Cuts& cuts, const trace::St
   return false;
 }
 
+namespace {
+
+// Candidates, one a count of occurrences: the most even n-gram of that count. At most `most`, those with most
+// n-grams of their count first.
 std::vector<Cuts> CandidateCuts(const Grams& grams, std::size_t most) {
   std::map<std::size_t, std::vector<std::uint32_t>> by_count;
   for (std::uint32_t id = 0; id < grams.positions.size(); ++id) {
@@ -279,6 +303,75 @@ std::vector<Cuts> CandidateCuts(const Grams& grams, std::size_t most) {
     out.push_back(*best);
   }
   return out;
+}
+
+bool HasVariety(const PeriodSearch& search, const Cuts& cuts) {
+  const auto& requests = search.sequence.requests;
+  for (std::size_t at = cuts[0] + 1; at < cuts[1]; ++at) {
+    if (requests[at].token != requests[cuts[0]].token) return true;
+  }
+  return false;
+}
+
+// A step has an optimizer phase where the program has them at all.
+bool HasTooFewOptimizerPhases(const PeriodSearch& search, const Cuts& cuts) {
+  const timeline::EventIndex begin = search.EventAt(cuts.front());
+  const timeline::EventIndex end = search.EventAt(cuts.back());
+  const auto runs = std::count_if(search.phases.begin(), search.phases.end(), [&](const Phase& phase) {
+    return phase.name == ProgramPartName(ProgramPart::kOptimizer) && phase.events.begin >= begin &&
+           phase.events.begin < end;
+  });
+  return runs >= 2 && static_cast<double>(cuts.size() - 1) > 1.5 * static_cast<double>(runs);
+}
+
+std::optional<PeriodLevel> Rate(const PeriodSearch& search, const Cuts& anchors) {
+  const LevelBounds& least = search.stacks != nullptr ? kLeastByStack : kLeastBySize;
+  PeriodLevel level;
+  level.cuts = anchors;
+  const std::uint32_t median = MedianInterval(anchors);
+  if (median < kLeastInterval || Evenness(anchors) < least.evenness) return std::nullopt;
+  // The interval after the last anchor counts as one where it is as long as the others.
+  if (search.Count() - anchors.back() >= median) level.cuts.push_back(anchors.back() + median);
+  const auto covered = static_cast<double>(search.EventAt(level.cuts.back()) - search.EventAt(level.cuts.front()));
+  if (level.cuts.size() < 3 || covered < least.coverage * static_cast<double>(search.timeline.event_count()) ||
+      !HasVariety(search, level.cuts)) {
+    return std::nullopt;
+  }
+  level.regularity = Regularity(search.grams, level.cuts);
+  if (level.regularity < least.regularity) return std::nullopt;
+  if (search.stacks != nullptr) {
+    if (IsInsideOneCall(search.sequence, level.cuts, *search.stacks, search.parts)) return std::nullopt;
+    if (HasTooFewOptimizerPhases(search, level.cuts)) return std::nullopt;
+  }
+  level.crossed = CrossedShare(search.sequence, level.cuts);
+  return level;
+}
+
+}  // namespace
+
+PeriodSearch SearchOf(const timeline::Timeline& timeline, const trace::StackTable* stacks, const ProgramParts& parts,
+                      const std::vector<Phase>& phases, Likeness likeness) {
+  PeriodSearch out{timeline, stacks, parts, phases, MakeSequence(timeline, likeness)};
+  if (out.Share() >= kLeastShareOfSizes) out.grams = MakeGrams(out.sequence);
+  return out;
+}
+
+std::optional<PeriodLevel> BestLevel(const PeriodSearch& search) {
+  std::vector<PeriodLevel> levels;
+  for (const Cuts& anchors : CandidateCuts(search.grams, kMostPeriodLevels)) {
+    if (std::optional<PeriodLevel> level = Rate(search, anchors)) levels.push_back(*std::move(level));
+  }
+  if (levels.empty()) return std::nullopt;
+  const auto shorter = [](const PeriodLevel& a, const PeriodLevel& b) {
+    return MedianInterval(a.cuts) < MedianInterval(b.cuts);
+  };
+  std::stable_sort(levels.begin(), levels.end(), shorter);
+  for (const PeriodLevel& level : levels) {
+    if (level.crossed <= kMostCrossed) return level;
+  }
+  if (search.stacks == nullptr) return std::nullopt;
+  return *std::max_element(levels.begin(), levels.end(),
+                           [](const PeriodLevel& a, const PeriodLevel& b) { return a.regularity < b.regularity; });
 }
 
 }  // namespace ashlar::analyses::period

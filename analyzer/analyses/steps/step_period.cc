@@ -13,20 +13,13 @@ namespace ashlar::analyses {
 namespace {
 
 using period::Cuts;
-using period::Grams;
 using period::Likeness;
+using period::PeriodLevel;
+using period::PeriodSearch;
 using period::Sequence;
 using timeline::EventIndex;
 
-constexpr std::size_t kMostPeriodLevels = 32;
-constexpr std::size_t kLeastInterval = 3;  // requests
-constexpr double kLeastEvenness = 0.45;    // of the intervals; the others may hold an evaluation, or miss an anchor
-constexpr double kLeastEvennessOfSizes = 0.6;
-constexpr double kLeastRegularity = 0.6;     // of the requests, with stacks
-constexpr double kLeastOfSizes = 0.85;       // by sizes alone
-constexpr double kSureRegularity = 0.75;     // no other notion of likeness is tried beyond it
-constexpr double kMostCrossed = 0.25;        // of the boundaries
-constexpr double kLeastShareOfSizes = 0.15;  // of the requests, that kPersistentSize may be told from
+constexpr double kSureRegularity = 0.75;  // no other notion of likeness is tried beyond it
 constexpr std::size_t kMostVoters = 256;
 constexpr double kVote = 0.6;
 
@@ -35,92 +28,6 @@ struct Quiet {
   EventIndex event = 0;
   std::uint64_t bytes = 0;
 };
-
-struct PeriodSearch {
-  const timeline::Timeline& timeline;
-  const trace::StackTable* stacks;  // nullptr: go by sizes
-  const ProgramParts& parts;
-  const std::vector<Phase>& phases;
-  Sequence sequence;
-  Grams grams;
-  std::vector<Quiet> quiet;  // before each request, and after the last
-
-  std::size_t Count() const { return sequence.requests.size(); }
-  double LeastRegularity() const { return stacks != nullptr ? kLeastRegularity : kLeastOfSizes; }
-  double LeastEvenness() const { return stacks != nullptr ? kLeastEvenness : kLeastEvennessOfSizes; }
-  double LeastCoverage() const { return stacks != nullptr ? 0.5 : 0.7; }
-  std::size_t LeastSteps() const { return stacks != nullptr ? 2 : 3; }
-  EventIndex EventAt(std::size_t position) const {
-    return position < Count() ? EventIndex{sequence.requests[position].event} : timeline.event_count();
-  }
-};
-
-struct Level {
-  Cuts cuts;
-  double regularity = 0;
-  double crossed = 0;
-};
-
-bool HasVariety(const PeriodSearch& search, const Cuts& cuts) {
-  const auto& requests = search.sequence.requests;
-  for (std::size_t at = cuts[0] + 1; at < cuts[1]; ++at) {
-    if (requests[at].token != requests[cuts[0]].token) return true;
-  }
-  return false;
-}
-
-// A step has an optimizer phase where the program has them at all.
-bool HasTooFewOptimizerPhases(const PeriodSearch& search, const Cuts& cuts) {
-  const EventIndex begin = search.EventAt(cuts.front());
-  const EventIndex end = search.EventAt(cuts.back());
-  const auto runs = std::count_if(search.phases.begin(), search.phases.end(), [&](const Phase& phase) {
-    return phase.name == ProgramPartName(ProgramPart::kOptimizer) && phase.events.begin >= begin &&
-           phase.events.begin < end;
-  });
-  return runs >= 2 && static_cast<double>(cuts.size() - 1) > 1.5 * static_cast<double>(runs);
-}
-
-std::optional<Level> Rate(const PeriodSearch& search, const Cuts& anchors) {
-  Level level;
-  level.cuts = anchors;
-  const std::uint32_t median = period::MedianInterval(anchors);
-  if (median < kLeastInterval || period::Evenness(anchors) < search.LeastEvenness()) return std::nullopt;
-  // The interval after the last anchor counts as one where it is as long as the others.
-  if (search.Count() - anchors.back() >= median) level.cuts.push_back(anchors.back() + median);
-  const auto covered = static_cast<double>(search.EventAt(level.cuts.back()) - search.EventAt(level.cuts.front()));
-  if (level.cuts.size() < 3 || covered < search.LeastCoverage() * static_cast<double>(search.timeline.event_count()) ||
-      !HasVariety(search, level.cuts)) {
-    return std::nullopt;
-  }
-  level.regularity = period::Regularity(search.grams, level.cuts);
-  if (level.regularity < search.LeastRegularity()) return std::nullopt;
-  if (search.stacks != nullptr) {
-    if (period::IsInsideOneCall(search.sequence, level.cuts, *search.stacks, search.parts)) return std::nullopt;
-    if (HasTooFewOptimizerPhases(search, level.cuts)) return std::nullopt;
-  }
-  level.crossed = period::CrossedShare(search.sequence, level.cuts);
-  return level;
-}
-
-// The shortest interval that stands by itself; where none does and stacks have ruled out what is less than a step, the
-// most regular.
-std::optional<Level> BestLevel(const PeriodSearch& search) {
-  std::vector<Level> levels;
-  for (const Cuts& anchors : period::CandidateCuts(search.grams, kMostPeriodLevels)) {
-    if (std::optional<Level> level = Rate(search, anchors)) levels.push_back(*std::move(level));
-  }
-  if (levels.empty()) return std::nullopt;
-  const auto shorter = [](const Level& a, const Level& b) {
-    return period::MedianInterval(a.cuts) < period::MedianInterval(b.cuts);
-  };
-  std::stable_sort(levels.begin(), levels.end(), shorter);
-  for (const Level& level : levels) {
-    if (level.crossed <= kMostCrossed) return level;
-  }
-  if (search.stacks == nullptr) return std::nullopt;
-  return *std::max_element(levels.begin(), levels.end(),
-                           [](const Level& a, const Level& b) { return a.regularity < b.regularity; });
-}
 
 // Interval of a position, or nullopt outside of all of them.
 std::optional<std::size_t> IntervalOf(const Cuts& cuts, std::uint32_t position) {
@@ -156,7 +63,8 @@ std::uint64_t MedianOf(std::vector<std::uint64_t> values) {
 
 // The recurring place before which the least is allocated: between two steps. By the median, as the first step may
 // come before what the program keeps for good. An n-gram that spans two steps says where both of them are.
-Cuts QuietestPlace(const PeriodSearch& search, const std::vector<std::uint32_t>& places) {
+Cuts QuietestPlace(const PeriodSearch& search, const std::vector<std::uint32_t>& places,
+                   const std::vector<Quiet>& quiet) {
   Cuts best;
   std::optional<std::uint64_t> best_bytes;
   for (const std::uint32_t id : places) {
@@ -165,7 +73,7 @@ Cuts QuietestPlace(const PeriodSearch& search, const std::vector<std::uint32_t>&
       std::vector<std::uint64_t> bytes;
       for (const std::uint32_t position : search.grams.positions[id]) {
         cuts.push_back(position + shift);
-        bytes.push_back(search.quiet[cuts.back()].bytes);
+        bytes.push_back(quiet[cuts.back()].bytes);
       }
       const std::uint64_t median = MedianOf(std::move(bytes));
       // Of equals the one with more occurrences.
@@ -267,16 +175,16 @@ bool CloseLast(const PeriodSearch& search, Cuts& cuts) {
     const std::uint32_t before = cuts[cuts.size() - 2] + (at - cuts.back());
     if (before < cuts.back() && requests[at].token == requests[before].token) ++equal;
   }
-  const double needed = kLeastRegularity * (end - cuts.back());
+  const double needed = period::kLeastRegularity * (end - cuts.back());
   if (static_cast<double>(std::max(common, equal)) < needed) return false;
   cuts.push_back(end);
   return true;
 }
 
-Cuts Refine(const PeriodSearch& search, const Level& level) {
+Cuts Refine(const PeriodSearch& search, const PeriodLevel& level, const std::vector<Quiet>& moments) {
   const std::vector<std::uint32_t> places = OncePerInterval(search, level.cuts);
   if (places.empty()) return level.cuts;
-  const Cuts quiet = QuietestPlace(search, places);
+  const Cuts quiet = QuietestPlace(search, places, moments);
   Cuts cuts = Vote(search, Voters(search, places, quiet), quiet);
   while (CloseLast(search, cuts)) continue;  // of steps shorter than an n-gram the last few were not seen
   // The vote must not lose what the anchor had.
@@ -304,23 +212,17 @@ std::vector<Quiet> FindQuiet(const timeline::Timeline& timeline, const Sequence&
 
 StepPeriod SearchBy(const timeline::Timeline& timeline, const trace::StackTable* stacks, const ProgramParts& parts,
                     const std::vector<Phase>& phases, Likeness likeness) {
-  PeriodSearch search{timeline, stacks, parts, phases, period::MakeSequence(timeline, likeness), {}, {}};
-  const double share = search.sequence.all_requests == 0
-                           ? 0
-                           : static_cast<double>(search.Count()) / static_cast<double>(search.sequence.all_requests);
-  if (share < kLeastShareOfSizes) return {};
-  search.grams = period::MakeGrams(search.sequence);
-  if (search.grams.ids.empty()) return {};
-  search.quiet = FindQuiet(timeline, search.sequence);
-  const std::optional<Level> level = BestLevel(search);
+  const PeriodSearch search = period::SearchOf(timeline, stacks, parts, phases, likeness);
+  const std::optional<PeriodLevel> level = period::BestLevel(search);
   if (!level.has_value()) return {};
-  const Cuts cuts = Refine(search, *level);
+  const std::vector<Quiet> quiet = FindQuiet(timeline, search.sequence);
+  const Cuts cuts = Refine(search, *level, quiet);
   if (cuts.size() <= search.LeastSteps()) return {};
   StepPeriod out;
   out.told_from_sizes = stacks == nullptr;
-  out.regularity = period::Regularity(search.grams, cuts) * share;
+  out.regularity = period::Regularity(search.grams, cuts) * search.Share();
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    out.steps.push_back({search.quiet[cuts[i]].event, search.quiet[cuts[i + 1]].event});
+    out.steps.push_back({quiet[cuts[i]].event, quiet[cuts[i + 1]].event});
   }
   return out;
 }
