@@ -119,8 +119,10 @@ export const hasOtherFrames = (input: Input): boolean =>
 // The lines that get colours of their own: those that hold most at the moment of the live set, then those with most bytes x time.
 export function rankLabels(live: LiveSet, blocks: BlockTable, clock: Float64Array, label: (block: number) => string, most = 11): string[] {
   const overTime = new Map<string, number>();
-  for (let block = 0; block < blocks.count; ++block)
-    overTime.set(label(block), (overTime.get(label(block)) ?? 0) + blocks.bytesTime(block, clock));
+  for (let block = 0; block < blocks.count; ++block) {
+    const name = label(block);
+    overTime.set(name, (overTime.get(name) ?? 0) + blocks.bytesTime(block, clock));
+  }
   const now = sumHolders(live, blocks, label).map((row) => row.label);
   const long = [...overTime].sort(([, a], [, b]) => b - a).map(([name]) => name);
   return [...new Set([...now.slice(0, Math.ceil(most / 2)), ...long, ...now])].slice(0, most);
