@@ -90,6 +90,7 @@ class ShapeSearch {
         iterations_(timeline, stacks, steps.steps),
         frames_(timeline, stacks) {
     ReadBlocks();
+    FindTrained();
     for (KeptGroup& group : KeptGroups(timeline, iterations_, moment, stacks)) {
       const TorchFrames& frames = frames_.Of(group.stack);
       if (frames.part == ProgramPart::kOptimizer || frames.part == ProgramPart::kLoading) continue;
@@ -121,7 +122,7 @@ class ShapeSearch {
   }
 
  private:
-  // The iterations that run a module, the first block of one, the last backward pass and the sizes of the parameters.
+  // The iterations that run a module, the first block of one, the backward passes and the sizes of the parameters.
   void ReadBlocks() {
     for (const BlockSpan& block : timeline_.blocks()) {
       const TorchFrames& frames = frames_.Of(block.stack);
@@ -129,11 +130,30 @@ class ShapeSearch {
       const bool is_of_size = frames.is_of_model || frames.part == ProgramPart::kOptimizer;
       if (is_of_size && block.IsLiveAfter(moment_)) parameter_sizes_.insert(block.AskedBytes());
       if (block.alloc_event < 0) continue;
-      is_training_ = is_training_ || frames.is_training_mode;
-      if (frames_.IsBackward(block)) last_backward_ = std::max<EventIndex>(last_backward_, block.alloc_event);
+      is_training_ = is_training_ || frames.is_training_mode || (frames.is_loss && !frames.is_without_grad);
+      if (frames_.IsBackward(block)) backward_.push_back(block.alloc_event);
       if (!frames.is_forward) continue;
       first_forward_ = std::min<EventIndex>(first_forward_, block.alloc_event);
       passing_.insert(iterations_.At(block.alloc_event));
+    }
+  }
+
+  // The lines of a forward pass whose blocks a backward pass lets go: a training's.
+  void FindTrained() {
+    struct Freed {
+      std::size_t blocks = 0;
+      std::size_t outlived_backward = 0;
+    };
+    std::map<trace::StackId, Freed> freed;
+    for (const BlockSpan& block : timeline_.blocks()) {
+      if (block.free_requested_event > moment_ || !frames_.Of(block.stack).is_forward) continue;
+      Freed& of = freed[block.stack];
+      ++of.blocks;
+      const auto backward = std::upper_bound(backward_.begin(), backward_.end(), block.alloc_event);
+      if (backward != backward_.end() && *backward < block.free_requested_event) ++of.outlived_backward;
+    }
+    for (const auto& [stack, of] : freed) {
+      if (2 * of.outlived_backward > of.blocks) trained_.insert(stack);
     }
   }
 
@@ -147,7 +167,7 @@ class ShapeSearch {
   // Layers of one pass recur as iterations do. So where no backward pass ends one, lines outside of the modules must
   // recur between passes.
   bool AreIterationsReal() const {
-    if (last_backward_ >= 0 || first_forward_ == timeline::kNever) return true;
+    if (!backward_.empty() || first_forward_ == timeline::kNever) return true;
     std::set<std::size_t> rounds;
     const std::vector<EventIndex> begins = RoundsIn(timeline_, stacks_, {first_forward_, moment_ + 1});
     for (const BlockSpan& block : timeline_.blocks()) {
@@ -200,7 +220,7 @@ class ShapeSearch {
     std::size_t most_a_pass = 0;
     for (const KeptGroup& group : groups_) {
       const TorchFrames& frames = frames_.Of(group.stack);
-      if (group.is_replaced || !frames.is_forward || frames.is_hook) continue;
+      if (group.is_replaced || !frames.is_forward || frames.is_hook || frames.is_without_grad) continue;
       ++lines;
       blocks += group.blocks.size();
       most_a_pass = std::max(most_a_pass, group.blocks.size() / group.iterations);
@@ -210,26 +230,28 @@ class ShapeSearch {
     return has_several && static_cast<double>(blocks) >= least * static_cast<double>(passed_);
   }
 
-  // Passes that drop out before the first backward pass are a training's: it adds up the losses of several.
-  bool IsTrainingBefore(const KeptGroup& group) const {
-    return is_training_ && last_backward_ < 0 && !IsEvaluation(frames_.Of(group.stack).part);
+  // Without a backward pass to come. Passes that drop out or compute a loss before the first backward pass are a
+  // training's, unless they are named otherwise: it adds up the losses of several.
+  bool IsOfEvaluation(const KeptGroup& group) const {
+    if (!IsWithoutBackward(first_) || trained_.count(group.stack) > 0) return false;
+    return !backward_.empty() || !is_training_ || IsEvaluation(frames_.Of(group.stack).part);
   }
 
-  bool IsWithoutBackward(EventIndex from) const { return last_backward_ < from; }
+  bool IsWithoutBackward(EventIndex from) const { return backward_.empty() || backward_.back() < from; }
 
   LeakShape ShapeOf(const KeptGroup& group, bool is_graph) const {
     const TorchFrames& frames = frames_.Of(group.stack);
     const EventIndex born = timeline_.blocks()[group.blocks.front()].alloc_event;
     if (IsCopyOfModel(group)) return LeakShape::kOther;
     if (group.is_replaced) return LeakShape::kCache;
-    if (is_graph) {
-      return IsWithoutBackward(first_) && !IsTrainingBefore(group) ? LeakShape::kEvalGraph : LeakShape::kGraph;
+    if (is_graph && !frames.is_without_grad) {
+      return IsOfEvaluation(group) ? LeakShape::kEvalGraph : LeakShape::kGraph;
     }
     if (frames.is_hook || (frames.is_hooked_inside && do_hooks_tell_)) return LeakShape::kHooks;
     // A tensor's own hook leaves no frame: what backward passes leave is put down to hooks where some are seen.
     if (frames_.IsBackward(timeline_.blocks()[group.blocks.front()]) && frames_.AreHooksSeen())
       return LeakShape::kHooks;
-    const bool follows_training = last_backward_ >= 0 && IsWithoutBackward(born);
+    const bool follows_training = !backward_.empty() && IsWithoutBackward(born);
     return IsEvaluation(frames.part) || follows_training ? LeakShape::kEvalOutputs : LeakShape::kOutputs;
   }
 
@@ -259,12 +281,13 @@ class ShapeSearch {
   std::set<std::size_t> failed_;
   EventIndex first_ = timeline::kNever;
   EventIndex first_forward_ = timeline::kNever;
-  EventIndex last_backward_ = timeline::kBeforeWindow;
+  std::vector<EventIndex> backward_;         // when a backward pass made a block, in order
+  std::set<trace::StackId> trained_;         // of forward passes
   std::set<std::size_t> passing_;            // iterations that run a module
   std::set<std::uint64_t> parameter_sizes_;  // of what is alive
   std::size_t passed_ = 0;  // forward blocks since the first that stays, before the moment's own iteration
   bool do_hooks_tell_ = true;
-  bool is_training_ = false;  // a dropout's mask was made
+  bool is_training_ = false;  // a dropout's mask was made, or a loss
 };
 
 }  // namespace

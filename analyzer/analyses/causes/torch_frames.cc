@@ -67,6 +67,22 @@ bool IsDropout(const trace::Frame& frame) {
   return absl::StrContains(frame.function, "dropout") && IsFileOf(frame, "torch/nn/functional.py");
 }
 
+bool IsLoss(const trace::Frame& frame) {
+  if (IsFileOf(frame, "torch/nn/modules/loss.py")) return true;
+  const bool is_named = absl::StrContains(frame.function, "loss") || absl::StrContains(frame.function, "cross_entropy");
+  return is_named && IsFileOf(frame, "torch/nn/functional.py");
+}
+
+// An optimizer is decorated so too, and records gradients again for its closure.
+bool IsWithoutGrad(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
+  for (auto id = frames.rbegin(); id != frames.rend(); ++id) {
+    const trace::Frame& frame = stacks.frame(*id);
+    if (absl::StrContains(absl::StrReplaceAll(frame.file, {{"\\", "/"}}), "torch/optim/")) return false;
+    if (frame.function == "decorate_context" && IsTorchFrame(frame)) return true;
+  }
+  return false;
+}
+
 // Whether a module called a function that is neither its `forward` nor around it.
 bool IsHookCall(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames, std::size_t at,
                 const ForwardLines& forward_lines) {
@@ -86,6 +102,7 @@ TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack, Pr
   out.part = part;
   const auto frames = stacks.stack(stack);
   out.has_frames = !frames.empty();
+  out.is_without_grad = IsWithoutGrad(stacks, frames);
   std::size_t calls = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const trace::Frame& frame = stacks.frame(frames[i]);
@@ -96,6 +113,7 @@ TorchFrames ReadFrames(const trace::StackTable& stacks, trace::StackId stack, Pr
         out.is_made_once || frame.function == "__init__" || (IsModuleFile(frame) && frame.function == "_apply");
     out.is_gradient_call = out.is_gradient_call || IsGradientCall(frame);
     out.is_training_mode = out.is_training_mode || IsDropout(frame);
+    out.is_loss = out.is_loss || IsLoss(frame);
     out.calls_hooks = out.calls_hooks || (IsModuleFile(frame) && frame.function == "inner");
     if (frame.function == "_call_impl" && IsModuleFile(frame)) {
       if (++calls == 1 && i > 0) {

@@ -28,6 +28,8 @@ struct TorchFrames {
   bool is_copy = false;           // copy.deepcopy
   bool is_gradient_call = false;  // torch.autograd.grad
   bool is_training_mode = false;  // a dropout's mask: an evaluation makes none
+  bool is_loss = false;           // a loss of torch.nn
+  bool is_without_grad = false;   // in a function that torch.no_grad or torch.inference_mode decorates: no graph
   bool is_made_once = false;      // the model's constructor, .to(device), loading
   bool is_of_model = false;       // PyTorch's own frames say so: a parameter made, moved, initialized or loaded
 };

@@ -283,13 +283,53 @@ TEST(LeakShapesTest, ACacheThatIsCopiedBetweenRoundsGrows) {
   EXPECT_FALSE(LeakAt(Diagnosis(Reordered(0)).context()).has_value());
 }
 
-// A training of eight steps; then passes of the same lines, one right after the other, whose activations stay.
-SeededInput PassesAfterTraining(int passes) {
+// Rounds whose activations stay, each with a line of `last` at its end, in a function that another calls.
+SeededInput RoundsThatEndIn(const SeededFrame& last, const SeededFrame& function, const SeededFrame& caller) {
   SeededRun run;
-  const auto pass = [&run](const SeededFrame& caller) {
+  for (int round = 0; round < 30; ++round) {
+    run.At({{"data.py", 3, "batch"}, function, caller, kLoop});
+    core::Block* const small = run.Allocate(kMiB);
+    for (int line = 0; line < 4; ++line) {
+      run.At({{"net.py", 10 + line, "layer"}, kNet, kCall, function, caller, kLoop});
+      run.Allocate(8 * kMiB);
+    }
+    run.At({last, function, caller, kLoop});
+    run.Allocate(512);
+    run.Free(small);
+  }
+  return run.Finish();
+}
+
+LeakShape ShapeOf(const SeededInput& input) {
+  const std::optional<LeakGrowth> leak = LeakAt(Diagnosis(input).context());
+  EXPECT_TRUE(leak.has_value());
+  return leak.has_value() ? leak->shape : LeakShape::kOther;
+}
+
+// Without a backward pass in the whole history: it may be a training that adds up the losses of several batches.
+TEST(LeakShapesTest, PassesThatEndInALossAreAnEvaluationOnlyByName) {
+  const SeededFrame loss = {"/lib/torch/nn/functional.py", 3494, "cross_entropy"};
+  const SeededFrame metric = {"train.py", 22, "accuracy"};
+  const SeededFrame caller = {"train.py", 50, "start"};
+  EXPECT_EQ(ShapeOf(RoundsThatEndIn(loss, {"train.py", 40, "run"}, caller)), LeakShape::kGraph);
+  EXPECT_EQ(ShapeOf(RoundsThatEndIn(metric, {"train.py", 40, "run"}, caller)), LeakShape::kEvalGraph);
+  EXPECT_EQ(ShapeOf(RoundsThatEndIn(loss, {"train.py", 40, "evaluate"}, caller)), LeakShape::kEvalGraph);
+}
+
+// Where gradients are off there is no graph, so that what stays are outputs.
+TEST(LeakShapesTest, WithoutGradientsThereIsNoGraph) {
+  const SeededFrame off = {"/lib/torch/utils/_contextlib.py", 120, "decorate_context"};
+  EXPECT_EQ(ShapeOf(RoundsThatEndIn({"train.py", 22, "accuracy"}, {"train.py", 40, "predict"}, off)),
+            LeakShape::kEvalOutputs);
+}
+
+// A training of eight steps; then passes of the same lines, one right after the other, whose activations stay.
+SeededInput PassesAfterTraining(int passes, const SeededFrame& caller = {"train.py", 40, "draw"}) {
+  SeededRun run;
+  const auto pass = [&run](const SeededFrame& from) {
     std::vector<core::Block*> out;
     for (int line = 0; line < 4; ++line) {
-      run.At({{"net.py", 10 + line, "layer"}, kNet, kCall, caller});
+      run.At({{"net.py", 10 + line, "layer"}, kNet, kCall, from});
       out.push_back(run.Allocate(static_cast<std::uint64_t>(16 + line) * kMiB));
     }
     return out;
@@ -307,7 +347,7 @@ SeededInput PassesAfterTraining(int passes) {
     run.Free(gradients);
     run.Free(batch);
   }
-  for (int at = 0; at < passes; ++at) pass({"train.py", 40, "draw"});
+  for (int at = 0; at < passes; ++at) pass(caller);
   return run.Finish();
 }
 
@@ -317,6 +357,14 @@ TEST(LeakShapesTest, PassesAfterTheLastStepAreIterations) {
   EXPECT_EQ(LeakAt(many.context())->shape, LeakShape::kEvalGraph);
   EXPECT_EQ(many.Of(CauseKind::kEvalWithoutNoGrad).finding, Finding::kFound);
   EXPECT_FALSE(LeakAt(Diagnosis(PassesAfterTraining(2)).context()).has_value());
+}
+
+// Each step let go what these lines made only after its backward pass: they add up the losses of the next step.
+TEST(LeakShapesTest, PassesOfATrainingsOwnLinesAreNoEvaluation) {
+  const Diagnosis diagnosis(PassesAfterTraining(12, kLoop));
+  ASSERT_TRUE(LeakAt(diagnosis.context()).has_value());
+  EXPECT_EQ(LeakAt(diagnosis.context())->shape, LeakShape::kGraph);
+  EXPECT_EQ(diagnosis.Of(CauseKind::kEvalWithoutNoGrad).finding, Finding::kAbsent);
 }
 
 TEST(LeakShapesTest, WhatWasMadeInOneBurstIsNone) {
