@@ -165,12 +165,17 @@ Json MachineJson(const HollowMachine& machine) {
 Json AccountingJson(const ProcessAccounting& books) {
   Json devices = Json::Array();
   for (const AccountedDevice& device : books.devices) {
+    Json libraries = Json::Array();
+    for (const LibraryBytes& library : device.libraries) {
+      libraries.Append({{"name", TextOrNull(library.name)}, {"bytes", library.bytes}});
+    }
     devices.Append({{"ordinal", device.ordinal},
                     {"total_bytes", device.total_bytes},
                     {"context_bytes", device.context_bytes},
                     {"peak_bytes", device.peak_bytes},
                     {"used_at_end_bytes", device.used_at_end_bytes},
-                    {"out_of_memory", device.out_of_memory}});
+                    {"out_of_memory", device.out_of_memory},
+                    {"libraries", libraries}});
   }
   return {{"devices", devices},
           {"pinned_peak_bytes", books.pinned_peak_bytes},

@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "allocator/base/units.h"
 #include "commands/explain/explain_report.h"
 #include "commands/shared/layout.h"
@@ -25,6 +27,7 @@ constexpr std::size_t kLabelWidth = 90;
 constexpr std::size_t kLineWidth = 200;  // of a program's last line
 constexpr std::size_t kMostLines = 8;    // of a list; --json has all
 constexpr std::size_t kMostNames = 4;    // in a line
+constexpr std::size_t kMostLibraries = 6;
 constexpr int kCellWidth = 29;
 constexpr char kExpandableName[] = "expandable_segments:True";
 
@@ -95,13 +98,33 @@ std::string TorchRemark(const ProcessRun& run, int index) {
   return "";
 }
 
+constexpr absl::string_view kAllocatorOfTorch = "libc10_cuda.so";
+
+// Where others than PyTorch's allocator took memory of the device, and how much the context takes beside them.
+void AppendLibraries(const AccountedDevice& device, std::string& out) {
+  const auto is_others = [](const LibraryBytes& library) { return library.name != kAllocatorOfTorch; };
+  if (std::none_of(device.libraries.begin(), device.libraries.end(), is_others)) return;
+  const auto append = [](std::string* text, const LibraryBytes& library) {
+    absl::StrAppend(text, library.name.empty() ? "unknown" : Printable(library.name), " ", FormatBytes(library.bytes));
+  };
+  const std::size_t shown = std::min(device.libraries.size(), kMostLibraries);
+  absl::StrAppend(&out, std::string(19, ' '), "asked for by ",
+                  absl::StrJoin(absl::MakeConstSpan(device.libraries).first(shown), ", ", append),
+                  shown < device.libraries.size()
+                      ? absl::StrCat(" and ", FormatCount(device.libraries.size() - shown), " more")
+                      : "",
+                  "; the context takes ", FormatBytes(device.context_bytes), "\n");
+}
+
 void AppendProcess(const ProcessRun& run, std::string& out) {
   const auto add = [&](int ordinal, std::uint64_t peak, const std::string& remark) {
     out += absl::StrFormat("  %-16s device %-2d  peak %11s%s\n", run.Name(), ordinal, FormatBytes(peak), remark);
   };
   if (run.books.has_value()) {
     for (const AccountedDevice& device : run.books->devices) {
-      if (device.peak_bytes > 0) add(device.ordinal, device.peak_bytes, TorchRemark(run, device.ordinal));
+      if (device.peak_bytes == 0) continue;
+      add(device.ordinal, device.peak_bytes, TorchRemark(run, device.ordinal));
+      AppendLibraries(device, out);
     }
     if (run.books->pinned_peak_bytes > 0) {
       absl::StrAppend(&out, std::string(19, ' '), "pinned on the host, peak ",

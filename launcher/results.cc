@@ -37,6 +37,16 @@ std::optional<int> GetRank(const json& object, const char* key) {
   return rank < 0 ? std::nullopt : std::optional(rank);
 }
 
+std::vector<LibraryBytes> LibrariesOf(const json& device) {
+  std::vector<LibraryBytes> out;
+  for (const json& library : GetArray(device, "libraries")) {
+    out.push_back({Get<std::string>(library, "name"), Get<std::uint64_t>(library, "bytes")});
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const LibraryBytes& a, const LibraryBytes& b) { return a.bytes > b.bytes; });
+  return out;
+}
+
 ProcessAccounting AccountingOf(const json& file) {
   ProcessAccounting out;
   out.program = Get<std::string>(file, "program");
@@ -44,8 +54,8 @@ ProcessAccounting AccountingOf(const json& file) {
   for (const json& device : GetArray(file, "devices")) {
     out.devices.push_back({Get<int>(device, "ordinal"), Get<std::uint64_t>(device, "total_bytes"),
                            Get<std::uint64_t>(device, "context_bytes"), Get<std::uint64_t>(device, "peak_bytes"),
-                           Get<std::uint64_t>(device, "used_at_end_bytes"),
-                           Get<std::uint64_t>(device, "out_of_memory")});
+                           Get<std::uint64_t>(device, "used_at_end_bytes"), Get<std::uint64_t>(device, "out_of_memory"),
+                           LibrariesOf(device)});
   }
   out.pinned_peak_bytes = Get<std::uint64_t>(file, "pinned_peak_bytes");
   out.launches = Get<std::uint64_t>(file, "launches");

@@ -18,6 +18,11 @@
 
 namespace ashlar::cli {
 
+struct LibraryBytes {
+  std::string name;  // "libnccl.so.2"; empty: not known
+  std::uint64_t bytes = 0;
+};
+
 // A device as the accounting has it: of all processes that used it.
 struct AccountedDevice {
   int ordinal = 0;
@@ -26,6 +31,8 @@ struct AccountedDevice {
   std::uint64_t peak_bytes = 0;     // contexts included
   std::uint64_t used_at_end_bytes = 0;
   std::uint64_t out_of_memory = 0;  // calls that found no memory
+  // By the library that called: what this process had asked for when that was most. Most bytes first.
+  std::vector<LibraryBytes> libraries = {};
 };
 
 struct RefusedCall {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "hollow/model/calling_library.h"
+
 namespace ashlar::hollow {
 
 void Allocations::Add(Allocation allocation) {
@@ -10,6 +12,12 @@ void Allocations::Add(Allocation allocation) {
   if (allocation.is_on_host()) {
     pinned_bytes_ += allocation.size_bytes;
     pinned_peak_bytes_ = std::max(pinned_peak_bytes_, pinned_bytes_);
+  } else if (allocation.kind != MemoryKind::kImported) {
+    allocation.library = CallingLibrary();
+    OfLibraries& of = libraries_[allocation.device];
+    of.now[allocation.library] += allocation.size_bytes;
+    of.bytes += allocation.size_bytes;
+    of.peak_bytes = std::max(of.peak_bytes, of.bytes);
   }
   by_address_.insert_or_assign(allocation.address, allocation);
 }
@@ -29,13 +37,34 @@ const Allocation* Allocations::Holding(std::uint64_t address) const {
 void Allocations::Remove(std::uint64_t address) {
   const auto it = by_address_.find(address);
   if (it == by_address_.end()) return;
-  if (it->second.is_on_host()) pinned_bytes_ -= it->second.size_bytes;
+  const Allocation& allocation = it->second;
+  if (allocation.is_on_host()) {
+    pinned_bytes_ -= allocation.size_bytes;
+  } else if (allocation.kind != MemoryKind::kImported) {
+    OfLibraries& of = libraries_[allocation.device];
+    of.LeavePeak();
+    of.now[allocation.library] -= allocation.size_bytes;
+    of.bytes -= allocation.size_bytes;
+  }
   by_address_.erase(it);
 }
 
 void Allocations::RemoveOfDevice(int device) {
   std::erase_if(by_address_,
                 [&](const auto& entry) { return entry.second.device == device && !entry.second.is_on_host(); });
+  OfLibraries& of = libraries_[device];
+  of.LeavePeak();
+  of.now.clear();
+  of.bytes = 0;
+}
+
+Allocations::LibraryBytes Allocations::PeakByLibrary(int device) const {
+  const auto found = libraries_.find(device);
+  if (found == libraries_.end()) return {};
+  const OfLibraries& of = found->second;
+  LibraryBytes out = of.bytes == of.peak_bytes ? of.now : of.at_peak;
+  std::erase_if(out, [](const auto& one) { return one.second == 0; });
+  return out;
 }
 
 void KnownBytes::Know(std::uint64_t address, std::uint64_t bytes) {

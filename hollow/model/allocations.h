@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,16 +30,17 @@ struct Allocation {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;  // as asked for
   MemoryKind kind = MemoryKind::kDevice;
-  int device = 0;          // that was current, for memory of the host
-  std::uint64_t id = 0;    // CU_POINTER_ATTRIBUTE_BUFFER_ID: never twice in a process
-  std::uint64_t part = 0;  // of kPool: the pool; of kMapped: the handle; of host memory: its flags
+  int device = 0;                 // that was current, for memory of the host
+  std::uint64_t id = 0;           // CU_POINTER_ATTRIBUTE_BUFFER_ID: never twice in a process
+  std::uint64_t part = 0;         // of kPool: the pool; of kMapped: the handle; of host memory: its flags
+  std::string_view library = {};  // that asked for it (calling_library.h)
 
   bool is_on_host() const { return kind == MemoryKind::kHost || kind == MemoryKind::kHostRegistered; }
 };
 
 class Allocations {
  public:
-  // Gives it an id. Nothing else may lie in the range.
+  // Gives it an id, and the library whose call is under way. Nothing else may lie in the range.
   void Add(Allocation allocation);
   // The one that starts there; nullptr where none does.
   const Allocation* At(std::uint64_t address) const;
@@ -48,11 +50,27 @@ class Allocations {
   // Those of a device that are not of the host.
   void RemoveOfDevice(int device);
 
+  // What each library had of the device's memory, as it asked for it, when all of them had most together.
+  using LibraryBytes = std::map<std::string_view, std::uint64_t>;
+  LibraryBytes PeakByLibrary(int device) const;
+
   std::uint64_t pinned_bytes() const { return pinned_bytes_; }
   std::uint64_t pinned_peak_bytes() const { return pinned_peak_bytes_; }
 
  private:
+  struct OfLibraries {
+    LibraryBytes now = {};
+    std::uint64_t bytes = 0;
+    LibraryBytes at_peak = {};  // taken as the bytes fall from their peak
+    std::uint64_t peak_bytes = 0;
+
+    void LeavePeak() {
+      if (bytes == peak_bytes) at_peak = now;
+    }
+  };
+
   std::map<std::uint64_t, Allocation> by_address_;
+  std::map<int, OfLibraries> libraries_;  // by device
   std::uint64_t next_id_ = 1;
   std::uint64_t pinned_bytes_ = 0;
   std::uint64_t pinned_peak_bytes_ = 0;

@@ -253,6 +253,16 @@ std::vector<std::string> CommandLine() {
   return out;
 }
 
+void WriteLibraries(const Allocations::LibraryBytes& libraries, std::ostream& out) {
+  out << ",\"libraries\":[";
+  const char* comma = "";
+  for (const auto& [library, bytes] : libraries) {
+    out << comma << "{\"name\":" << Quoted(std::string(library)) << ",\"bytes\":" << bytes << "}";
+    comma = ",";
+  }
+  out << "]";
+}
+
 void WriteDevices(Process& process, std::ostream& out) {
   out << "\"devices\":[";
   const char* comma = "";
@@ -261,8 +271,9 @@ void WriteDevices(Process& process, std::ostream& out) {
     if (!device.has_context() && device.out_of_memory_count() == 0) continue;
     out << comma << "{\"ordinal\":" << i << ",\"total_bytes\":" << device.total_bytes()
         << ",\"context_bytes\":" << device.context_bytes() << ",\"peak_bytes\":" << process.shared.Peak(i)
-        << ",\"used_at_end_bytes\":" << device.UsedBytes() << ",\"out_of_memory\":" << device.out_of_memory_count()
-        << "}";
+        << ",\"used_at_end_bytes\":" << device.UsedBytes() << ",\"out_of_memory\":" << device.out_of_memory_count();
+    WriteLibraries(process.allocations.PeakByLibrary(i), out);
+    out << "}";
     comma = ",";
   }
   out << "]";

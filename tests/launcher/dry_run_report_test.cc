@@ -172,6 +172,23 @@ TEST_F(DryRunReportTest, WhereLagMattersIsTold) {
   EXPECT_THAT(text_of("--lag until-waited"), HasSubstr("work is done once the host waits for it, and no sooner"));
 }
 
+TEST_F(DryRunReportTest, LibrariesBesidePyTorchsAllocatorAreTold) {
+  json books = Books(kGiB);
+  const auto text = [&] { return Run("dry-run -- " + Program(LeavingText("process-7.json", books))).error; };
+  const auto library = [](const char* name, int mib) { return json{{"name", name}, {"bytes", mib << 20}}; };
+  json& libraries = books["devices"][0]["libraries"];
+  libraries = json::array({library("libc10_cuda.so", 600)});
+  EXPECT_THAT(text(), Not(HasSubstr("asked for by")));
+  libraries = json::array({library("libaaa.so", 20), library("libc10_cuda.so", 600), library("", 1)});
+  EXPECT_THAT(Unwrapped(text()),
+              HasSubstr("asked for by libc10_cuda.so 600.00 MiB, libaaa.so 20.00 MiB, unknown 1.00 MiB; "
+                        "the context takes 409.00 MiB"));
+  const json document = JsonOf("", Program(LeavingText("process-7.json", books)));
+  const json& told = document["processes"][0]["books"]["devices"][0]["libraries"];
+  EXPECT_EQ(told[1], library("libaaa.so", 20));
+  EXPECT_TRUE(told[2]["name"].is_null());
+}
+
 TEST_F(DryRunReportTest, MadeUpValuesAndRefusedCallsAreToldMostFirst) {
   json books = Books(kGiB);
   books["made_up"] = {{{"line", "train.py:3"}, {"count", 1}, {"bytes", 4}},
@@ -215,6 +232,7 @@ TEST_F(DryRunReportTest, JsonIsAsItsSchemaSays) {
   json books = Books(kGiB);
   books["made_up"] = {{{"line", "a.py:1"}, {"count", 1}, {"bytes", 4}}};
   books["refused"] = {{{"name", "cuOne"}, {"count", 1}}};
+  books["devices"][0]["libraries"] = {{{"name", "libaaa.so"}, {"bytes", 1}}};
   const std::vector<json> documents = {
       JsonOf("", Program("")), JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", books))),
       JsonOf("", Program(Training(20 * kGiB))),

@@ -12,16 +12,19 @@
 #include "hollow/api/cuda/stream_work.h"
 #include "hollow/api/cuda/streams.h"
 #include "hollow/api/driver/call.h"
+#include "hollow/model/calling_library.h"
 
 using namespace ashlar::hollow;  // NOLINT: a surface is C functions
 
 ASHLAR_SURFACE int cuMemAlloc_v2(void** pointer, std::size_t bytes) {
+  const CallFrom call(ASHLAR_CALLER);
   ASHLAR_NEEDS_INIT();
   if (bytes == 0) return Number(Error::kInvalidValue);
   return Driven([&](Process& process) { return Allocate(process, bytes, MemoryKind::kDevice, pointer); });
 }
 
 ASHLAR_SURFACE int cuMemAllocManaged(void** pointer, std::size_t bytes, unsigned) {
+  const CallFrom call(ASHLAR_CALLER);
   ASHLAR_NEEDS_INIT();
   if (bytes == 0) return Number(Error::kInvalidValue);
   return Driven([&](Process& process) { return Allocate(process, bytes, MemoryKind::kManaged, pointer); });
@@ -29,6 +32,7 @@ ASHLAR_SURFACE int cuMemAllocManaged(void** pointer, std::size_t bytes, unsigned
 
 ASHLAR_SURFACE int cuMemAllocPitch_v2(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height,
                                       unsigned) {
+  const CallFrom call(ASHLAR_CALLER);
   return Driven([&](Process& process) { return AllocatePitched(process, width, height, pointer, pitch); });
 }
 
@@ -221,12 +225,14 @@ ASHLAR_SURFACE int cuPointerSetAttribute(const void*, int attribute, std::uint64
 using namespace ashlar::hollow;  // NOLINT: a surface is C functions
 
 ASHLAR_SURFACE int cuMemAllocAsync(void** pointer, std::size_t bytes, void* stream) {
+  const CallFrom call(ASHLAR_CALLER);
   return Driven([&](Process& process) {
     return AllocateFromPool(process, process.current_pools[CurrentDevice()], bytes, stream, pointer);
   });
 }
 
 ASHLAR_SURFACE int cuMemAllocFromPoolAsync(void** pointer, std::size_t bytes, void* pool, void* stream) {
+  const CallFrom call(ASHLAR_CALLER);
   return Driven([&](Process& process) {
     const PoolModel* known = PoolOf(process, pool);
     if (known == nullptr) return Error::kInvalidValue;
@@ -377,6 +383,7 @@ ASHLAR_SURFACE int cuMemAddressFree(std::uint64_t address, std::size_t bytes) {
 
 ASHLAR_SURFACE int cuMemMap(std::uint64_t address, std::size_t bytes, std::size_t offset, std::uint64_t handle,
                             unsigned long long flags) {
+  const CallFrom call(ASHLAR_CALLER);
   ASHLAR_NEEDS_INIT();
   if (flags != 0) return Number(Error::kInvalidValue);
   return Driven([&](Process& process) {

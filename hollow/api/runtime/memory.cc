@@ -7,22 +7,27 @@
 #include "hollow/api/cuda/stream_work.h"
 #include "hollow/api/cuda/streams.h"
 #include "hollow/api/runtime/call.h"
+#include "hollow/model/calling_library.h"
 
 using namespace ashlar::hollow;  // NOLINT: a surface is C functions
 
 ASHLAR_SURFACE int cudaMalloc(void** pointer, std::size_t bytes) {
+  const CallFrom call(ASHLAR_CALLER);
   return Locked([&](Process& process) { return Allocate(process, bytes, MemoryKind::kDevice, pointer); });
 }
 
 ASHLAR_SURFACE int cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) {
+  const CallFrom call(ASHLAR_CALLER);
   return Locked([&](Process& process) { return Allocate(process, bytes, MemoryKind::kManaged, pointer); });
 }
 
 ASHLAR_SURFACE int cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
+  const CallFrom call(ASHLAR_CALLER);
   return Locked([&](Process& process) { return AllocatePitched(process, width, height, pointer, pitch); });
 }
 
 ASHLAR_SURFACE int cudaMalloc3D(abi::PitchedPtr* pointer, abi::Extent extent) {
+  const CallFrom call(ASHLAR_CALLER);
   if (pointer == nullptr) return Last(Error::kInvalidValue);
   return Locked([&](Process& process) {
     const std::size_t rows = extent.height * extent.depth;
@@ -118,12 +123,14 @@ ASHLAR_SURFACE int cudaIpcCloseMemHandle(void* pointer) {
 using namespace ashlar::hollow;  // NOLINT: a surface is C functions
 
 ASHLAR_SURFACE int cudaMallocAsync(void** pointer, std::size_t bytes, void* stream) {
+  const CallFrom call(ASHLAR_CALLER);
   return Locked([&](Process& process) {
     return AllocateFromPool(process, process.current_pools[CurrentDevice()], bytes, stream, pointer);
   });
 }
 
 ASHLAR_SURFACE int cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, void* pool, void* stream) {
+  const CallFrom call(ASHLAR_CALLER);
   return Locked([&](Process& process) {
     const PoolModel* known = PoolOf(process, pool);
     if (known == nullptr) return Error::kInvalidValue;

@@ -36,6 +36,13 @@ class Machine:
 
 
 @dataclasses.dataclass(frozen=True)
+class Library:
+    # Of its file, such as libc10_cuda.so, which is PyTorch's allocator; null where it is not known.
+    name: Optional[str]
+    bytes: int  # As it asked for them.
+
+
+@dataclasses.dataclass(frozen=True)
 class Device:
     ordinal: int  # As CUDA counts them.
     total_bytes: int  # Its memory.
@@ -43,6 +50,8 @@ class Device:
     peak_bytes: int  # Of all processes on it, contexts included.
     used_at_end_bytes: int  # When this process ended.
     out_of_memory: int  # Calls of this process that found no memory; PyTorch tries again after one.
+    # By the library that called: what this process had asked for when that was most. Most bytes first.
+    libraries: Tuple[Library, ...]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -60,6 +60,12 @@ export type Device = {
   peak_bytes: number;
   used_at_end_bytes: number;
   out_of_memory: number;
+  libraries: Library[];
+};
+
+export type Library = {
+  name: string | null;
+  bytes: number;
 };
 
 export type Torch = {
