@@ -70,6 +70,7 @@ class ProgramMemory {
   const CauseContext& context_;
   const timeline::Timeline& timeline_;
   std::vector<ProgramPart> block_parts_;
+  std::vector<bool> are_of_model_;  // by block: PyTorch's own frames say so
   std::vector<Pass> passes_;
   std::optional<std::size_t> current_;
   std::vector<std::size_t> activations_, gradients_, state_, lasting_;
