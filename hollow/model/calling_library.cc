@@ -1,6 +1,7 @@
 #include "hollow/model/calling_library.h"
 
 #include <dlfcn.h>
+#include <unwind.h>
 
 #include <array>
 #include <cstddef>
@@ -40,10 +41,41 @@ std::string_view LibraryOf(const void* address) {
   return known.library;
 }
 
+// What we preload before the hollow device, and what passes its calls on (hollow/interpose).
+bool StandsIn(std::string_view library) { return library == "libashlar_record.so" || library == "libashlar_serve.so"; }
+
+struct Search {
+  std::string_view stand_in;
+  bool is_there = false;        // the frames of the stand-in have begun
+  std::string_view found = {};  // the library behind them
+};
+
+_Unwind_Reason_Code LookAtFrame(_Unwind_Context* context, void* of) {
+  Search& search = *static_cast<Search*>(of);
+  const _Unwind_Ptr address = _Unwind_GetIP(context);
+  const std::string_view library = LibraryOf(reinterpret_cast<const void*>(address));
+  if (library == search.stand_in) {
+    search.is_there = true;
+  } else if (search.is_there && !StandsIn(library)) {
+    search.found = library;
+    return _URC_END_OF_STACK;
+  }
+  return _URC_NO_REASON;
+}
+
+// Who called what stands in for CUDA: the few frames up to it are walked.
+std::string_view CallerOf(std::string_view stand_in) {
+  Search search{stand_in};
+  _Unwind_Backtrace(LookAtFrame, &search);
+  return search.found;
+}
+
 }  // namespace
 
 CallFrom::CallFrom(const void* return_address) : before_(t_library) {
-  if (before_.empty()) t_library = LibraryOf(return_address);
+  if (!before_.empty()) return;
+  t_library = LibraryOf(return_address);
+  if (StandsIn(t_library)) t_library = CallerOf(t_library);
 }
 
 CallFrom::~CallFrom() { t_library = before_; }

@@ -1,5 +1,6 @@
 // Which library made the call on device memory that is under way on this thread: by the call's return address, which
-// the system's loader knows the object of. Each address is looked up once a thread.
+// the system's loader knows the object of. Each address is looked up once a thread. A library of ours that passes the
+// program's calls on is no caller: what called it is.
 //
 //   const CallFrom call(ASHLAR_CALLER);   // in a function that a program calls, before any lock is taken
 //   CallingLibrary();                     // "libnccl.so.2"

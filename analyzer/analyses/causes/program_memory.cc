@@ -63,6 +63,7 @@ void ProgramMemory::FindParts() {
     const ProgramPart without = block.alloc_event >= 0 ? ProgramPart::kBackward : ProgramPart::kUnknown;
     const ProgramPart part = has_stack ? of_stacks[block.stack] : without;
     block_parts_.push_back(frames.IsInnerGradient(block) ? ProgramPart::kForward : part);
+    are_of_model_.push_back(frames.Of(block.stack).is_of_model);
   }
 }
 
@@ -95,6 +96,8 @@ void ProgramMemory::FindPasses() {
       if (passes_.empty() || part == ProgramPart::kOptimizer) continue;
       passes_.back().backward = std::min(passes_.back().backward, event);
       passes_.back().last_backward = event;
+    } else if (are_of_model_[i]) {
+      is_forward = false;  // a model is made between passes: what ran before it, such as an evaluation, is over
     }
   }
   for (std::size_t i = 0; i < passes_.size(); ++i) {

@@ -135,8 +135,8 @@ TEST_F(WatchTest, EndsWhereTheFileIsGoneReplacedOrCut) {
   EXPECT_EQ(gone.code, 0);
   EXPECT_THAT(gone.error, testing::EndsWith("run.ashlar: the file is gone\n"));
   ASSERT_EQ(std::rename((path_ + "1").c_str(), path_.c_str()), 0);
-  const Result replaced =
-      Run(watch, "& pid=$!; sleep 2; mv " + path + " " + path + "2; echo new > " + path + "; wait $pid");
+  const Result replaced = Run(watch, "& pid=$!; sleep 2; ln " + path + " " + path + "2; echo new > " + path + "3; mv " +
+                                         path + "3 " + path + "; wait $pid");
   EXPECT_EQ(replaced.code, 0);
   EXPECT_THAT(replaced.error, testing::EndsWith("run.ashlar: another file has its name now\n"));
   ASSERT_EQ(std::rename((path_ + "2").c_str(), path_.c_str()), 0);

@@ -47,6 +47,10 @@ TEST_F(NativeCommandsTest, TheTableOfCardsHoldsThePeakOfTheAccounting) {
   EXPECT_EQ(cards["peak_allocated_bytes"], 6 << 20);  // in pages of 2 MiB
   const std::uint64_t context = report["machine"]["context"]["bytes"];
   EXPECT_EQ(report["peak_bytes"], (6 << 20) + context);
+  // The client called, and the recorder passed it on.
+  const json& libraries = report["processes"][0]["books"]["devices"][0]["libraries"];
+  ASSERT_EQ(libraries.size(), 1U);
+  EXPECT_EQ(libraries[0]["name"], "record_client");
   ASSERT_GT(cards["rows"].size(), 5U);
   for (const json& row : cards["rows"]) {
     EXPECT_EQ(row["default"]["headroom_bytes"].get<std::uint64_t>(),

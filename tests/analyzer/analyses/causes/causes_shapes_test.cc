@@ -20,6 +20,7 @@ using Made = std::vector<core::Block*>;
 
 constexpr SeededFrame kShapesMain = {"train.py", 60, "main"};
 constexpr SeededFrame kShapesMade = {"/lib/torch/nn/modules/module.py", 1300, "convert"};
+constexpr SeededFrame kShapesMoved = {"/lib/torch/nn/modules/module.py", 966, "_apply"};
 constexpr SeededFrame kShapesEngine = {"??", 0,
                                        "torch::autograd::Engine::thread_main(std::shared_ptr<GraphTask> const&)"};
 
@@ -35,7 +36,7 @@ struct Decoder {
 };
 
 Made WeightsOf(SeededRun& run, const Decoder& net, std::uint64_t bytes_each = 4) {
-  run.At({kShapesMade, kShapesMain});
+  run.At({kShapesMade, kShapesMoved, kShapesMain});
   Made out;
   for (std::uint64_t layer = 0; layer < net.layers; ++layer) {
     for (const std::uint64_t columns : {std::uint64_t{1}, 3 * net.width, net.width, 4 * net.width, 4 * net.width}) {
@@ -220,6 +221,38 @@ TEST(CausesShapesTest, TheCopyMadeSinceTheLastBackwardPassIsCounted) {
   const CauseFinding copies = Diagnosis(input).Of(CauseKind::kModelCopies);
   EXPECT_EQ(copies.finding, Finding::kFound);
   EXPECT_EQ(copies.bytes, 3 * set_bytes);
+}
+
+// Three models of one shape, one after the other, each trained and then evaluated; all are kept, and the third fails in
+// its first pass. The evaluation has no backward pass, so that nothing but the next model ends it.
+TEST(CausesShapesTest, AModelThatIsMadeAfterAnEvaluationIsASetOfWeights) {
+  const Decoder net;
+  SeededRun run({.conf = "expandable_segments:True", .capacity_bytes = 2 * kGiB});
+  std::uint64_t set_bytes = 0;
+  for (int model = 0; model < 3; ++model) {
+    const Made weights = WeightsOf(run, net);
+    set_bytes = 0;
+    for (const core::Block* const weight : weights) set_bytes += weight->size_bytes;
+    for (int step = 0; model < 2 && step < 3; ++step) {
+      Made saved;
+      Made gradients;
+      DecoderPass(run, net, saved);
+      DecoderBackward(run, weights, saved, gradients);
+      run.Free(gradients);
+    }
+    Made evaluated;
+    if (model < 2) DecoderPass(run, net, evaluated);
+    run.Free(evaluated);
+  }
+  run.At({{"model.py", 31, "forward"}, kShapesMain});
+  run.Allocate(4 * kMiB);
+  run.Allocate(4 * kGiB);
+  ASSERT_TRUE(run.is_out_of_memory());
+  const SeededInput input = run.Finish();
+  const CauseFinding copies = Diagnosis(input).Of(CauseKind::kModelCopies);
+  EXPECT_EQ(copies.finding, Finding::kFound);
+  EXPECT_GE(copies.bytes, 2 * set_bytes);
+  EXPECT_LE(copies.bytes, 2 * set_bytes + 2 * kMiB);  // a temporary of a weight's size counts as a gradient
 }
 
 // A model with numbers of 2 bytes, beside the blocks of a checkpoint: each is `up` / `down` as large as a weight.

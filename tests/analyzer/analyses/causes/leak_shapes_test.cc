@@ -326,10 +326,10 @@ TEST(LeakShapesTest, WithoutGradientsThereIsNoGraph) {
 // A training of eight steps; then passes of the same lines, one right after the other, whose activations stay.
 SeededInput PassesAfterTraining(int passes, const SeededFrame& caller = {"train.py", 40, "draw"}) {
   SeededRun run;
-  const auto pass = [&run](const SeededFrame& caller) {
+  const auto pass = [&run](const SeededFrame& from) {
     std::vector<core::Block*> out;
     for (int line = 0; line < 4; ++line) {
-      run.At({{"net.py", 10 + line, "layer"}, kNet, kCall, caller});
+      run.At({{"net.py", 10 + line, "layer"}, kNet, kCall, from});
       out.push_back(run.Allocate(static_cast<std::uint64_t>(16 + line) * kMiB));
     }
     return out;
