@@ -1,5 +1,6 @@
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -25,7 +26,11 @@ int PrintDocument(absl::Span<const KeptDocument> documents, const char* kind, co
 }
 
 int RunGuide(const std::string& topic) {
-  if (!topic.empty()) return PrintDocument(Guide(), "guide", topic);
+  if (!topic.empty()) {
+    std::vector<KeptDocument> pages(Guide().begin(), Guide().end());
+    pages.insert(pages.end(), CausePages().begin(), CausePages().end());
+    return PrintDocument(pages, "guide", topic);
+  }
   std::string out;
   for (const KeptDocument& page : Guide()) {
     absl::StrAppend(&out, absl::StrFormat("%-*s", kNameColumns, page.name));
@@ -44,10 +49,10 @@ int RunSchema(const std::string& name) {
 }  // namespace
 
 void AddDocuments(CommandLine& line) {
-  Command guide = line.AddCommand("guide", "a page of the guide; without a name, which pages there are");
+  Command guide = line.AddCommand("guide", "a page of the guide, or of a cause; without a name, which pages there are");
   guide.Example("ashlar guide my_training_died");
   auto topic = std::make_shared<std::string>();
-  guide.Add("topic", *topic, "the page's name, such as fit").NotEmpty();
+  guide.Add("topic", *topic, "the page's name, such as fit, or that of a cause, such as graph_kept_alive").NotEmpty();
   guide.OnRun([topic] { return RunGuide(*topic); });
 
   Command schema = line.AddCommand("schema", "the JSON schema of an answer; without a name, which there are");

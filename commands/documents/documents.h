@@ -18,8 +18,9 @@ struct KeptDocument {
   absl::string_view text;
 };
 
-absl::Span<const KeptDocument> Guide();    // docs/guide, Markdown, by name
-absl::Span<const KeptDocument> Schemas();  // docs/schemas, JSON, by name
+absl::Span<const KeptDocument> Guide();       // docs/guide, Markdown, by name
+absl::Span<const KeptDocument> CausePages();  // docs/guide/causes, Markdown, by the name of the cause
+absl::Span<const KeptDocument> Schemas();     // docs/schemas, JSON, by name
 
 const KeptDocument* FindDocument(absl::Span<const KeptDocument> documents, absl::string_view name);
 // The first sentence under the page's heading, its links as their words.
