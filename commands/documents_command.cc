@@ -27,8 +27,10 @@ int FailUnknown(const char* kind, const std::string& name, const std::vector<std
 
 int RunGuide(const std::string& topic) {
   if (!topic.empty()) {
-    const KeptDocument* page = FindDocument(Guide(), topic);
-    if (page == nullptr) return FailUnknown("guide", topic, NamesOf(Guide()));
+    std::vector<KeptDocument> pages(Guide().begin(), Guide().end());
+    pages.insert(pages.end(), CausePages().begin(), CausePages().end());
+    const KeptDocument* page = FindDocument(pages, topic);
+    if (page == nullptr) return FailUnknown("guide", topic, NamesOf(pages));
     return Print(std::string(page->text)) ? kOk : kUnreadable;
   }
   std::string out;
@@ -49,10 +51,10 @@ int PrintSchema(const std::string& name) {
 }  // namespace
 
 void AddDocuments(CommandLine& line) {
-  Command guide = line.AddCommand("guide", "a page of the guide; without a name, which pages there are");
+  Command guide = line.AddCommand("guide", "a page of the guide, or of a cause; without a name, which pages there are");
   guide.Example("ashlar guide my_training_died");
   auto topic = std::make_shared<std::string>();
-  guide.Add("topic", *topic, "the page's name, such as fit").NotEmpty();
+  guide.Add("topic", *topic, "the page's name, such as fit, or that of a cause, such as graph_kept_alive").NotEmpty();
   guide.OnRun([topic] { return RunGuide(*topic); });
 
   Command schema = line.AddCommand("schema", "the JSON schema of an answer; without a name, which there are");

@@ -1,6 +1,7 @@
-"""Seeded programs at their failure: how much of what is live has a Python name, how long the look took, and who holds most.
+"""Who holds the memory by name: of a peak in the middle, and hidden. Seeded programs at their failure: how much of what is
+live has a name, how long the look took, and who holds most.
 
-A measurement, not a gate: --only holders, or --named. Everything that is live has one owner, else the row fails.
+The programs are a measurement, not a gate: --only holders, or --named. Everything that is live has one owner, else the row fails.
 """
 import glob
 import os
@@ -84,6 +85,58 @@ def asks_nobody(bench):
     return verdict
 
 
+MIDDLE = 'middle.py'
+WORDS_OF_MIDDLE = ('middle.py', 'PatientNet', 'stacked_layers', 'given_rows', 'single_layer', 'train_briefly', 'patient_model',
+                   'chosen_optimizer', 'recall_everything', 'recalled_outputs', 'whole_run', 'RECALLED_BATCHES')
+
+
+def run_middle(bench, *flags):
+    run = bench.dry_run(venvs.python_of('torch-2.14.1'), ['-B', os.path.join(PROGRAMS, MIDDLE)], ['--capacity', '16GiB', *flags])
+    with open(run.histories[0], 'rb') as file:
+        return run, file.read()
+
+
+def names_the_peak(bench):
+    """Its peak lies in the middle, and its end has freed everything: with and without a look at peaks."""
+    verdict = Verdict()
+    for flags in (['--names', '10s'], ['--names', 'peak']):
+        run, data = run_middle(bench, *flags)
+        held, looked = run.report['explanation']['held'], pickle.loads(data).get('ashlar_peak_names')
+        share = held['named_bytes'] / held['live_bytes']
+        verdict.cells[flags[1]] = f'{share:.1%} of {mib(held["live_bytes"])} at the peak'
+        if flags[1] != 'peak':
+            verdict.expect(looked is None, 'peaks were looked at')
+            verdict.expect(share < 0.1, 'the end has names of the peak')
+            continue
+        first = max(held['holders'], key=lambda one: one['bytes'])
+        verdict.equal('who holds most', first['name'], 'recalled_outputs[]')
+        verdict.expect(share >= 0.8, f'{share:.1%} has a name')
+        causes = [one['name'] for one in run.report['explanation']['causes'] if one['finding'] == 'found']
+        verdict.expect('eval_without_no_grad' not in causes, 'outputs that a list keeps are taken for graphs')
+    return verdict
+
+
+def tells_no_name(bench):
+    """With --redact no name of the program is in the history, nor in what is said of it; kinds and sizes are as without."""
+    verdict, told = Verdict(), {}
+    for flags in ([], ['--redact']):
+        run, data = run_middle(bench, '--names', 'peak', *flags)
+        told[len(flags)] = data, run.report['explanation']
+    (plain, said), (hidden, said_of_hidden) = told[0], told[1]
+    for word in ('middle.py', 'recall_everything', 'recalled_outputs'):
+        verdict.expect(word.encode() in plain, f'{word} is not in the plain history: it shows nothing that redacted ones lack it')
+    verdict.equal('names in the history', [word for word in WORDS_OF_MIDDLE if word.encode() in hidden], [])
+    text = str(said_of_hidden)
+    verdict.equal('names in the explanation', [word for word in WORDS_OF_MIDDLE if word in text], [])
+    verdict.equal('verdict', said_of_hidden['verdict'], said['verdict'])
+    largest = [max(one['held']['holders'], key=lambda holder: holder['bytes']) for one in (said, said_of_hidden)]
+    verdict.equal('kind of who holds most', largest[1]['kind'], largest[0]['kind'])
+    verdict.cells['most'] = largest[1]['name']
+    return verdict
+
+
 def rows():
-    return [Row('holders', 'nobody is asked', 60, asks_nobody, is_usual=False, is_measured=True)] + [Row('holders', seed.name, 20, lambda bench, s=seed: measure(bench, s), is_usual=False, is_measured=True,
-                digest=advice.digest(seed)) for seed in SEEDS + HELD_OUT if seed.fails]
+    measured = [Row('holders', seed.name, 20, lambda bench, s=seed: measure(bench, s), is_usual=False, is_measured=True,
+                    digest=advice.digest(seed)) for seed in SEEDS + HELD_OUT if seed.fails]
+    return [Row('names', 'of a peak', 40, names_the_peak), Row('names', 'hidden', 40, tells_no_name),
+            Row('holders', 'nobody is asked', 60, asks_nobody, is_usual=False, is_measured=True)] + measured

@@ -5,6 +5,7 @@ import advice
 import big
 import captures
 import cards
+import causes
 import cxx_integrations
 import driver
 import estimator
@@ -41,8 +42,8 @@ def releases(named, is_all):
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
-             under, python_integrations, cxx_integrations, driver, python_api_rows, opened_rows, advice, holders, unseen_rows, policy, tuning,
-             megatron_rows, fitted_rows)
+             under, python_integrations, cxx_integrations, driver, python_api_rows, opened_rows, advice, holders, unseen_rows, causes, policy,
+             tuning, megatron_rows, fitted_rows)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()

@@ -224,10 +224,7 @@ int RunDryRun(DryRunFlags& flags) {
     return Fail(kUsage, absl::InvalidArgumentError(
                             absl::StrCat("--fail-on: '", flags.fail_on, "' is not known: give --fail-on oom")));
   }
-  if (flags.settings.names.has_value()) {
-    const absl::StatusOr<std::string> names = NamesSetting(*flags.settings.names);
-    if (!names.ok()) return Fail(kUsage, names.status());
-  }
+  if (absl::Status status = CheckNames(flags.settings.names); !status.ok()) return Fail(kUsage, status);
   // Before the program writes what its own words name.
   const absl::Status kept =
       NoInputIsWritten(flags.program, {{"--report", flags.page}, {"--json-to", flags.json_to}, {"-o", flags.output}});
@@ -279,7 +276,7 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   AddCardFlags(app, flags->cards);
   AddHollowFlags(app, flags->settings);
   app.Add("--history", flags->settings.history, "events that PyTorch records at most (default 1,000,000)");
-  app.Add("--names", flags->settings.names, kNamesHelp);
+  AddNamesFlags(app, flags->settings.names);
   app.Add("--calls", flags->settings.calls,
           "a file: writes each call on device memory; %p in its name is the process's number")
       .Takes("FILE")

@@ -297,7 +297,7 @@ absl::StatusOr<FitBase> RunBase(const FitFlags& flags, const FitAsked& asked, co
   out.card = card;
   HollowSettings settings = flags.settings;
   settings.history = 0;  // of peaks alone
-  settings.names = "off";
+  settings.names.looks = "off";
   out.launch = {path, asked.vary.has_value() ? FirstProgram(flags.program, *asked.vary) : flags.program,
                 HollowEnvironment(settings, *files, folder.path()),
                 /*has_fixed_addresses=*/flags.settings.reproducible, /*prints_to_stderr=*/true};

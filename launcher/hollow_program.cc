@@ -27,7 +27,7 @@ std::map<std::string, std::string> HollowEnvironment(const HollowSettings& setti
       {"TRITON_LIBCUDA_PATH", files.drivers},
   };
   if (settings.history.has_value()) out["ASHLAR_HISTORY"] = absl::StrCat(*settings.history);
-  if (settings.names.has_value()) out["ASHLAR_NAMES"] = *settings.names;
+  PutNames(settings.names, out);
   if (!settings.calls.empty()) out["ASHLAR_HOLLOW_CALLS"] = settings.calls;
   if (settings.skip_init) out["ASHLAR_SKIP_INIT"] = "1";
   if (settings.reproducible) {

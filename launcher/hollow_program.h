@@ -11,14 +11,15 @@
 
 #include "console/command_line.h"
 #include "console/installed_files.h"
+#include "launcher/names_flags.h"
 
 namespace ashlar::cli {
 
 struct HollowSettings {
   std::optional<std::string> conf = {};
   std::optional<std::uint64_t> history = {};  // events at most
-  std::optional<std::string> names = {};      // how long a look at who holds the memory may take
-  std::string calls = {};                     // a file
+  NamesFlags names = {};
+  std::string calls = {};  // a file
   bool skip_init = false;
   bool reproducible = false;
 };

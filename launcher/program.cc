@@ -17,11 +17,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 
 namespace ashlar::cli {
 namespace {
@@ -259,14 +257,6 @@ std::optional<ElfFacts> ReadElf(absl::string_view bytes) {
   out.has_own_runtime = absl::StrContains(bytes, absl::StrCat("/cudart", ".shm.%"));
   out.needed = file.Needed();
   return out;
-}
-
-absl::StatusOr<std::string> NamesSetting(const std::string& given) {
-  double seconds = 0;
-  const bool is_time = absl::SimpleAtod(absl::StripSuffix(given, "s"), &seconds) && seconds >= 0 && seconds < 3600;
-  if (given == "off" || is_time) return given;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--names: '", given, "' is neither a time of less than an hour, such as 3s, nor off"));
 }
 
 }  // namespace ashlar::cli

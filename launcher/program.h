@@ -35,13 +35,6 @@ enum class Under { kNothing, kLibrary, kHollow };
 // `name` without a slash is looked up in PATH.
 FoundProgram FindProgram(const std::string& name, Under under);
 
-// `--names`, of a program's Python side: who holds its memory, by name.
-inline constexpr char kNamesHelp[] =
-    "how long one look at who holds the memory, by name, may take: 10s (the default), off";
-
-// Its value for ASHLAR_NAMES. InvalidArgument names the flag.
-absl::StatusOr<std::string> NamesSetting(const std::string& given);
-
 // Reads from an ELF file how it wants to be started. Layout: elf(5), <elf.h>.
 struct ElfFacts {
   bool is_64_bit = false;

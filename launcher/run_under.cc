@@ -155,7 +155,7 @@ absl::StatusOr<std::map<std::string, std::string>> EnvironmentOf(const UnderFlag
     out["PYTHONPATH"] = Prepended("PYTHONPATH", *python);
     preloaded = FindRecordLibrary();
     if (flags.history.has_value()) out["ASHLAR_HISTORY"] = absl::StrCat(*flags.history);
-    if (flags.names.has_value()) out["ASHLAR_NAMES"] = *flags.names;
+    PutNames(flags.names, out);
   }
   if (flags.serves) {
     const absl::StatusOr<std::string> library = FindServeLibrary();
@@ -171,10 +171,7 @@ absl::StatusOr<std::map<std::string, std::string>> EnvironmentOf(const UnderFlag
 }  // namespace
 
 int RunUnder(const UnderFlags& flags) {
-  if (flags.names.has_value()) {
-    const absl::StatusOr<std::string> names = NamesSetting(*flags.names);
-    if (!names.ok()) return Fail(kUsage, names.status());
-  }
+  if (absl::Status status = CheckNames(flags.names); !status.ok()) return Fail(kUsage, status);
   if (absl::Status status = NeedsProgram(flags.command, flags.program); !status.ok()) return Fail(kUsage, status);
   const FoundProgram found = Find(flags);
   if (!found.why_not.empty()) return Fail(found.exit_code, absl::InvalidArgumentError(found.why_not));
@@ -198,7 +195,7 @@ void AddRecord(CommandLine& line, std::vector<std::string> program) {
   app.TakesProgram(flags->program);
   flags->records = true;
   app.Add("--history", flags->history, "events that PyTorch records at most (default 1,000,000)");
-  app.Add("--names", flags->names, kNamesHelp);
+  AddNamesFlags(app, flags->names);
   app.Add("-o,--output", flags->output,
           absl::StrCat("a file of one process, a folder of several (default ", kUsualHistory, ".pickle of PyTorch, ",
                        kUsualHistory, ".ashlar of a native program)"))

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hollow/serve/counter.h"
+#include "launcher/names_flags.h"
 
 namespace ashlar::cli {
 
@@ -23,9 +24,9 @@ struct UnderFlags {
   bool records = false;
   bool serves = false;
   std::optional<std::uint64_t> history = std::nullopt;  // events that PyTorch keeps
-  std::optional<std::string> names = std::nullopt;      // how long a look at who holds the memory may take
-  std::string output = {};                              // of the history
-  std::optional<std::string> conf = std::nullopt;       // settings of what serves
+  NamesFlags names = {};
+  std::string output = {};                         // of the history
+  std::optional<std::string> conf = std::nullopt;  // settings of what serves
 };
 
 // The exit code: the program's own, but for what it could not know of.

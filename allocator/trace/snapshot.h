@@ -164,7 +164,8 @@ struct Snapshot {
   StackTable stacks;
   LabelTable labels;  // of the events
   HostMemory host;
-  std::optional<Holders> holders;  // nullopt: nobody wrote down who held the live blocks
+  std::optional<Holders> holders;       // nullopt: nobody wrote down who held the live blocks
+  std::optional<Holders> peak_holders;  // likewise, at a peak, which is earlier than the snapshot
   std::optional<RecordedSettings> settings;
   std::optional<RecordingInfo> recording;  // nullopt: another allocator's, or converted from such
   Traits traits;

@@ -21,6 +21,7 @@ struct KeptDocument {
 };
 
 absl::Span<const KeptDocument> Guide();        // docs/guide, Markdown, by name
+absl::Span<const KeptDocument> CausePages();   // docs/guide/causes, Markdown, by the name of the cause
 absl::Span<const KeptDocument> KeptSchemas();  // of docs/schemas those that are not made of fields
 
 const KeptDocument* FindDocument(absl::Span<const KeptDocument> documents, absl::string_view name);

@@ -95,20 +95,22 @@ def _mib(count: int) -> str:
     return f"{count / (1 << 20):,.2f} MiB"
 
 
-def names(path: Optional[Path] = None, *, seconds: float = 10.0) -> Names:
+def names(path: Optional[Path] = None, *, seconds: float = 10.0, redact: bool = False) -> Names:
     """Who holds the memory now. `path`: a snapshot of torch.cuda.memory._dump_snapshot that the names are added to; what
-    is not live in it is dropped and counted. `seconds` bounds the walk. Raises Error."""
+    is not live in it is dropped and counted. `seconds` bounds the walk. `redact`: the answer and the file have `v1` and
+    `file2.py` in the place of the program's names. Raises Error."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         raise Error("names: this process has not used PyTorch's CUDA: there is nothing to name")
     why = _holders.refused(torch)
     if why is not None:
         raise Error(f"names: {why}: no names are taken")
+    redaction = _holders.Redaction() if redact else None
     file = None if path is None else _read(path)
     now: Dict[str, Any] = {}
     try:
         with _observer.imports_nothing(torch), _observer.not_compiled(torch):
-            with _holders.Taking(torch, _holders.Limits(seconds)) as taking:
+            with _holders.Taking(torch, _holders.Limits(seconds), redaction) as taking:
                 now = torch.cuda.memory._snapshot()
                 taking.add_to(now, "call")
     except Exception as error:
@@ -119,6 +121,9 @@ def names(path: Optional[Path] = None, *, seconds: float = 10.0) -> Names:
         return _answer(record, 0)
     dropped = _keep_live(record, file)
     file[_holders.KEY] = record
+    if redaction is not None:
+        file.pop(_holders.PEAK_KEY, None)  # with names, of an earlier moment
+        redaction.stacks_of(file)
     part = f"{os.fspath(path)}.part"
     try:
         with open(part, "wb") as out:

@@ -31,17 +31,18 @@ _installed: "Optional[_Hooks]" = None
 
 
 def on_oom(*, keep: Optional[Path] = None, events: int = EVENTS, brief: Optional[bool] = None,
-           names: float = 10.0) -> None:
+           names: float = 10.0, redact: bool = False) -> None:
     """Makes tracebacks of out-of-memory errors end with their explanation.
 
     `keep` is a folder where the snapshots stay (oom-PID-N.pickle), else they go when the program ends. `events` is the
     length of PyTorch's history. `brief` leaves out all but the verdict, the accounting, the causes and the line to
     paste; None: in jobs of several ranks. `names` bounds the seconds of a look at who holds the memory, by Python's
-    names; 0: none is taken. Call it before the model is made, so that the history has it.
+    names; 0: none is taken. `redact`: the snapshots, and what is told of them, have `v1` and `file2.py` in the place of
+    the program's names. Call it before the model is made, so that the history has it.
     """
     global _installed
     if _installed is None:
-        _installed = _Hooks(_folder(keep), keep is None, events, brief, names)
+        _installed = _Hooks(_folder(keep), keep is None, events, brief, names, redact)
 
 
 def _folder(keep: Optional[Path]) -> str:
@@ -55,8 +56,10 @@ def _folder(keep: Optional[Path]) -> str:
 
 
 class _Hooks(object):
-    def __init__(self, folder: str, is_temporary: bool, events: int, brief: Optional[bool], names: float) -> None:
-        self.failures = Failures(folder, _cells.names, _holders.Names(_holders.Limits(names)))
+    def __init__(self, folder: str, is_temporary: bool, events: int, brief: Optional[bool], names: float,
+                 redact: bool) -> None:
+        redaction = _holders.Redaction() if redact else None
+        self.failures = Failures(folder, _cells.names, _holders.Names(_holders.Limits(names), redaction=redaction))
         self.brief = brief
         self.pid = os.getpid()
         self.is_temporary = is_temporary

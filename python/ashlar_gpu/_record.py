@@ -29,14 +29,15 @@ from ashlar_gpu.results.explanation import Explanation
 class Recording(object):
     """What `record` gives: `snapshot` is the file, `explanation` what it says, `error` what ended the block."""
 
-    def __init__(self, path: Optional[Path], events: int, capacity: Optional[Size]) -> None:
+    def __init__(self, path: Optional[Path], events: int, capacity: Optional[Size], redact: bool) -> None:
         self.snapshot: Optional[str] = None
         self.error: "Optional[weakref.ref[BaseException]]" = None
         self._path = None if path is None else os.path.abspath(path)
         self._events, self._capacity = events, capacity
         self._folder = tempfile.mkdtemp(prefix="ashlar-record-")
         self._clean = weakref.finalize(self, shutil.rmtree, self._folder, True)
-        self._failures = Failures(self._folder, _cells.names, _holders.Names())
+        self._names = _holders.Names(redaction=_holders.Redaction() if redact else None)
+        self._failures = Failures(self._folder, _cells.names, self._names)
         self._failure: Optional[Failure] = None
         self._explanation: Optional[Explanation] = None
         self._torch: Any = None
@@ -74,7 +75,7 @@ class Recording(object):
             _say(f"no memory history is kept: {self._failures.not_kept}")
             return
         path = self._path or os.path.join(self._folder, "history.pickle")
-        if _observer.write_snapshot(self._torch, path, _cells.names):
+        if _observer.write_snapshot(self._torch, path, _cells.names, _holders.Again(self._names)):
             self.snapshot = path
 
     def _check_path(self) -> None:
@@ -145,10 +146,11 @@ def _say(line: str) -> None:
 
 
 def record(path: Optional[Path] = None, *, events: int = _on_oom.EVENTS,
-           capacity: Optional[Size] = None) -> Recording:
+           capacity: Optional[Size] = None, redact: bool = False) -> Recording:
     """A context manager that records PyTorch's memory history of its block.
 
     `path` is where the snapshot goes, else it lives as long as what `with` gives; `events` is the length of the history;
-    `capacity` is what the explanation takes the device to have, where no failure tells.
+    `capacity` is what the explanation takes the device to have, where no failure tells. `redact`: the snapshot, and what is
+    told of it, have `v1` and `file2.py` in the place of the program's names.
     """
-    return Recording(path, events, capacity)
+    return Recording(path, events, capacity, redact)

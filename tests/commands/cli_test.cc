@@ -56,6 +56,14 @@ TEST_F(CliTest, ErrorsStayOneLine) {
   ExpectError(Run("'fro\nb'"), 2, {"fro"});
 }
 
+// The list has the index of the causes, and not each of them.
+TEST_F(CliTest, TheGuideHasAPageOfEachCause) {
+  EXPECT_THAT(Run("guide graph_kept_alive").out, StartsWith("# graph_kept_alive: "));
+  EXPECT_THAT(Run("guide causes").out, HasSubstr("[graph_kept_alive](causes/graph_kept_alive.md)"));
+  EXPECT_THAT(Run("guide").out, AllOf(HasSubstr("\ncauses "), Not(HasSubstr("graph_kept_alive"))));
+  ExpectError(Run("guide graph_kept_aliv"), 2, {"did you mean"});
+}
+
 // What nothing but our own keys can say.
 TEST_F(CliTest, ConfTakesOurKeys) {
   const std::string trace = Write("trace.txt", "a 1 20971520 0\nf 1\na 2 20971520 7\n");

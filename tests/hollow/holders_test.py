@@ -598,10 +598,6 @@ class Bounds(unittest.TestCase):
         self.assertEqual(taken["live_bytes"], sum(one["bytes"] for one in taken["holders"]))
         del kept
 
-    def test_limits_as_a_user_writes_them(self):
-        self.assertEqual([holders.limits_of(text).seconds for text in ("3s", "2.5", "off")], [3.0, 2.5, 0.0])
-        self.assertEqual([holders.limits_of(text) for text in ("", "soon", "-1s", "nan", "1e9")], [None] * 5)
-
     def test_the_first_three_and_then_a_tenth_of_the_run(self):
         names = holders.Names()
         names.walks, names.seconds = 3, 1.0

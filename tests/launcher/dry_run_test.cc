@@ -97,14 +97,19 @@ TEST_F(DryRunCommandTest, TheProgramGetsTheHollowDevice) {
   }
 }
 
-TEST_F(DryRunCommandTest, HowLongALookMayTakeIsATimeOrOff) {
+TEST_F(DryRunCommandTest, LooksAreATimePeaksOrOff) {
   for (const char* command : {"dry-run", "record"}) {
-    for (const char* given : {"soon", "-1s", "3600s", "3m", "''"}) {
+    for (const char* given : {"soon", "-1s", "3600s", "3m", "''", "peak,peak", "off,peak", "peak,", "3s,4s"}) {
       const Result refused = Run(absl::StrCat(command, " --names ", given, " -- true"));
       EXPECT_EQ(refused.code, 2) << command << " " << given;
       EXPECT_THAT(refused.error, HasSubstr("--names")) << command << " " << given;
     }
-    EXPECT_THAT(Run(absl::StrCat(command, " --names off -- env")).out, HasSubstr("\nASHLAR_NAMES=off\n"));
+    for (const char* given : {"off", "peak", "peak,3s", "0.5,peak"}) {
+      EXPECT_THAT(Run(absl::StrCat(command, " --names ", given, " -- env")).out,
+                  HasSubstr(absl::StrCat("\nASHLAR_NAMES=", given, "\n")));
+    }
+    EXPECT_THAT(Run(absl::StrCat(command, " --redact -- env")).out, HasSubstr("\nASHLAR_REDACT=1\n"));
+    EXPECT_THAT(Run(absl::StrCat(command, " -- env")).out, Not(HasSubstr("ASHLAR_REDACT")));
   }
 }
 

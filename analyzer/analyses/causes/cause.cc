@@ -43,8 +43,8 @@ timeline::EventIndex MomentOf(const timeline::Timeline& timeline) {
 CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& facts) {
   const timeline::EventIndex moment = MomentOf(timeline);
   Steps steps = FindSteps(timeline, facts.stacks, facts.annotations);
-  std::optional<HeldByName> held = facts.named == nullptr ? std::nullopt : NameHolders(*facts.named, timeline, steps);
-  if (held.has_value() && held->moment != moment) held = HeldAt(*held, timeline, moment);
+  std::optional<HeldByName> held =
+      facts.named == nullptr ? std::nullopt : NamesAt(moment, *facts.named, timeline, steps);
   if (held.has_value() && held->Decides(moment)) DropPartsOfModels(timeline, *held, steps.leaks);
   std::vector<LeakGrowth> leaks =
       FindLeakGrowths(timeline, moment, facts.stacks, steps, held.has_value() ? &*held : nullptr);

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "allocator/base/rng.h"
 #include "analyzer/analyses/holders/variables.h"
 
 namespace ashlar::analyses {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr char kNobody[] = "not_found";
 constexpr char kOutOfMemory[] = "out_of_memory";
+constexpr char kPeak[] = "peak";
 constexpr double kLeastNamedToDecide = 0.8;     // of what is live
 constexpr double kLeastNamedInPart = 0.95;      // where the look ended early
 constexpr std::size_t kLeastStepsOfGrowth = 3;  // of which a holder has blocks, so that it is said to grow
@@ -25,14 +27,56 @@ using OwnersByAddress = absl::flat_hash_map<std::uint64_t, std::uint32_t>;
 // "out_of_memory" in words.
 std::string MomentInWords(const std::string& when) {
   if (when == kOutOfMemory) return "the out-of-memory error";
+  if (when == kPeak) return "the newest peak that was looked at";
   if (when == "exit" || when == "exception") return "the program's end, when its functions had returned";
   if (when == "call") return "the moment of the call";
   if (absl::StartsWith(when, "signal")) return absl::StrCat("the ", when);
   return when.empty() ? "an unknown moment" : when;
 }
 
+// The live blocks of a moment as one number: each address comes in and goes out by the same term.
+class LiveSets {
+ public:
+  explicit LiveSets(const timeline::Timeline& timeline) : changes_(timeline.event_count() + 1) {
+    for (const timeline::BlockSpan& block : timeline.blocks()) {
+      known_.insert(block.address);
+      changes_[static_cast<std::size_t>(block.alloc_event + 1)] ^= TermOf(block.address);
+      const timeline::EventIndex free = block.free_requested_event;
+      if (free < timeline.event_count()) changes_[static_cast<std::size_t>(free + 1)] ^= TermOf(block.address);
+    }
+  }
+
+  // The moment nearest to `near` at which just the named blocks were live, as far as the timeline knows their
+  // addresses.
+  std::optional<timeline::EventIndex> MomentOf(const trace::Holders& names, timeline::EventIndex near) const {
+    std::uint64_t wanted = 0;
+    bool has_any = false;
+    for (const trace::HeldBlock& block : names.blocks) {
+      if (!known_.contains(block.address)) continue;
+      wanted ^= TermOf(block.address);
+      has_any = true;
+    }
+    std::optional<timeline::EventIndex> out;
+    std::uint64_t live = 0;
+    for (std::size_t i = 0; has_any && i < changes_.size(); ++i) {
+      live ^= changes_[i];
+      const timeline::EventIndex event = static_cast<timeline::EventIndex>(i) - 1;
+      const auto distance = [near](timeline::EventIndex at) { return at < near ? near - at : at - near; };
+      if (live == wanted && (!out.has_value() || distance(event) < distance(*out))) out = event;
+    }
+    return out;
+  }
+
+ private:
+  static std::uint64_t TermOf(std::uint64_t address) { return Rng(address).Next(); }
+
+  std::vector<std::uint64_t> changes_;  // after event i - 1
+  absl::flat_hash_set<std::uint64_t> known_;
+};
+
 // The event after which the names were taken: of a file that was written later, the failure.
-timeline::EventIndex MomentOf(const trace::Holders& names, const timeline::Timeline& timeline) {
+std::optional<timeline::EventIndex> MomentOf(const trace::Holders& names, const timeline::Timeline& timeline) {
+  if (names.when == kPeak) return LiveSets(timeline).MomentOf(names, timeline.allocated_peak().event);
   const bool is_failure = names.when == kOutOfMemory && !timeline.oom_events().empty();
   return is_failure ? timeline.oom_events().back() : timeline.last_event();
 }
@@ -78,10 +122,10 @@ bool HeldByName::Decides(timeline::EventIndex at) const {
   return at == moment && static_cast<double>(named_bytes) >= least * static_cast<double>(live_bytes);
 }
 
-std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const timeline::Timeline& timeline,
-                                      const Steps& steps) {
-  if (!snapshot.holders.has_value()) return std::nullopt;
-  const trace::Holders& names = *snapshot.holders;
+std::optional<HeldByName> NameHolders(const trace::Holders& names, const trace::Snapshot& snapshot,
+                                      const timeline::Timeline& timeline, const Steps& steps) {
+  const std::optional<timeline::EventIndex> moment = MomentOf(names, timeline);
+  if (!moment.has_value()) return std::nullopt;
   OwnersByAddress owners;
   for (const trace::HeldBlock& block : names.blocks) owners[block.address] = block.owner;
   std::vector<Gathered> gathered(names.holders.size() + 1);
@@ -92,11 +136,10 @@ std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const tim
   out.when = MomentInWords(names.when);
   out.bound = names.bound;
   absl::flat_hash_set<std::uint64_t> live;
-  const timeline::EventIndex moment = MomentOf(names, timeline);
-  out.moment = moment;
+  out.moment = *moment;
   for (std::size_t i = 0; i < timeline.blocks().size(); ++i) {
     const timeline::BlockSpan& block = timeline.blocks()[i];
-    if (!block.IsLiveAfter(moment)) continue;
+    if (!block.IsLiveAfter(*moment)) continue;
     live.insert(block.address);
     const auto owner = owners.find(block.address);
     Gathered& of = gathered[owner == owners.end() ? names.holders.size() : owner->second];
@@ -121,6 +164,18 @@ std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const tim
     out.rows.push_back(std::move(of.row));
   }
   SortRows(out);
+  return out;
+}
+
+std::optional<HeldByName> NamesAt(timeline::EventIndex at, const trace::Snapshot& snapshot,
+                                  const timeline::Timeline& timeline, const Steps& steps) {
+  std::optional<HeldByName> out;
+  for (const std::optional<trace::Holders>* names : {&snapshot.holders, &snapshot.peak_holders}) {
+    if (!names->has_value()) continue;
+    std::optional<HeldByName> held = NameHolders(**names, snapshot, timeline, steps);
+    if (held.has_value() && held->moment != at) held = HeldAt(*held, timeline, at);
+    if (held.has_value() && (!out.has_value() || held->named_bytes > out->named_bytes)) out = std::move(held);
+  }
   return out;
 }
 

@@ -1,8 +1,8 @@
 // Who holds the live blocks of a device, by name: what the program wrote into its snapshot (trace::Holders), joined
 // with the trace by address, which says since which step a variable grows, and by how much.
 //
-//   std::optional<HeldByName> held = NameHolders(snapshot, timeline, steps);   // nullopt: the snapshot has no names
-//   held->rows[0].holder.name                                                  // "losses[]"
+//   std::optional<HeldByName> held = NamesAt(moment, snapshot, timeline, steps);  // nullopt: the snapshot has no names
+//   held->rows[0].holder.name                                                     // "losses[]"
 #ifndef ASHLAR_ANALYZER_ANALYSES_HOLDERS_HELD_BY_NAME_H_
 #define ASHLAR_ANALYZER_ANALYSES_HOLDERS_HELD_BY_NAME_H_
 
@@ -54,9 +54,15 @@ struct HeldByName {
   }
 };
 
-// Of the timeline's device, at the moment of the names: the last failure, or the trace's end.
-std::optional<HeldByName> NameHolders(const trace::Snapshot& snapshot, const timeline::Timeline& timeline,
-                                      const Steps& steps);
+// Of the timeline's device, at the moment of the names: the last failure, the trace's end, or of names of a peak the
+// moment at which just these blocks were live, the one nearest to the timeline's peak. nullopt: there is no such
+// moment.
+std::optional<HeldByName> NameHolders(const trace::Holders& names, const trace::Snapshot& snapshot,
+                                      const timeline::Timeline& timeline, const Steps& steps);
+
+// Of the names that the snapshot has, those that name most of what was live after `at`; nullopt: it has none.
+std::optional<HeldByName> NamesAt(timeline::EventIndex at, const trace::Snapshot& snapshot,
+                                  const timeline::Timeline& timeline, const Steps& steps);
 
 // The same names for what was live at another moment and was not freed until they were taken; what has gone since has
 // no name. So a run that ended well is judged by its owners too, where most of its peak is still there.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -196,18 +197,17 @@ void WriteHolder(const trace::Holder& holder, const Owned& owned, pickle::Pickle
 
 }  // namespace
 
-void ReadHolders(const Value& names, TorchContext* context) {
+void ReadHolders(const Value& names, TorchContext* context, std::optional<trace::Holders>* out) {
   trace::Holders read;
   const absl::Status status = ReadNames(names, context, &read);
   if (status.ok()) {
-    context->snapshot.holders = std::move(read);
+    *out = std::move(read);
     return;
   }
   context->notes.Add("names", absl::StrCat("ashlar_names: ", status.message(), "; who holds the memory is not shown"));
 }
 
-void WriteHolders(const trace::Snapshot& snapshot, pickle::PickleWriter& out) {
-  const trace::Holders& names = *snapshot.holders;
+void WriteHolders(const trace::Holders& names, const trace::Snapshot& snapshot, pickle::PickleWriter& out) {
   const auto live = LiveBytes(snapshot);
   std::vector<Owned> owned(names.holders.size());
   std::uint64_t total = 0;

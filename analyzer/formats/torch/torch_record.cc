@@ -21,6 +21,7 @@ constexpr std::array<absl::string_view, kFieldCount> kNames = {
     "host_segments",
     "host_traces",
     "ashlar_names",
+    "ashlar_peak_names",
     "device",
     "address",
     "total_size",

@@ -31,6 +31,7 @@ enum class Field : std::uint8_t {
   kHostSegments,
   kHostTraces,
   kAshlarNames,
+  kAshlarPeakNames,
   // segments and blocks
   kDevice,
   kAddress,

@@ -42,7 +42,7 @@ using pickle::Value;
 constexpr TorchRecordKind kTop = {
     "the top level",
     FieldSet({Field::kSegments, Field::kDeviceTraces, Field::kAllocatorSettings, Field::kExternalAnnotations,
-              Field::kHostSegments, Field::kHostTraces, Field::kAshlarNames})};
+              Field::kHostSegments, Field::kHostTraces, Field::kAshlarNames, Field::kAshlarPeakNames})};
 
 absl::Status NotASnapshot(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("this pickle is not a PyTorch memory snapshot: ", why));
@@ -77,7 +77,10 @@ absl::Status ReadParts(const Record& top, TorchContext* context) {
   if (!status.ok()) return status;
   if (const Value* value = top.Find(Field::kHostSegments); value != nullptr) ReadHostSegments(*value, context);
   if (const Value* value = top.Find(Field::kHostTraces); value != nullptr) ReadHostTraces(*value, context);
-  if (const Value* value = top.Find(Field::kAshlarNames); value != nullptr) ReadHolders(*value, context);
+  for (const auto& [field, holders] : {std::pair(Field::kAshlarNames, &context->snapshot.holders),
+                                       std::pair(Field::kAshlarPeakNames, &context->snapshot.peak_holders)}) {
+    if (const Value* value = top.Find(field); value != nullptr) ReadHolders(*value, context, holders);
+  }
   return status;
 }
 
@@ -214,9 +217,11 @@ class Writer {
     if (snapshot_.traits.has_host || !snapshot_.host.IsEmpty()) Host();
     if (snapshot_.settings) Settings(*snapshot_.settings);
     if (snapshot_.settings || !snapshot_.annotations.empty()) Annotations();
-    if (snapshot_.holders) {
-      Key(Field::kAshlarNames);
-      WriteHolders(snapshot_, out_);
+    for (const auto& [field, holders] : {std::pair(Field::kAshlarNames, &snapshot_.holders),
+                                         std::pair(Field::kAshlarPeakNames, &snapshot_.peak_holders)}) {
+      if (!holders->has_value()) continue;
+      Key(field);
+      WriteHolders(**holders, snapshot_, out_);
     }
     out_.EndDict();
     out_.Finish();

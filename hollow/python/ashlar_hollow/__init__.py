@@ -8,6 +8,7 @@ observer    what is asked of PyTorch's memory, which may fail: its history, snap
 holders     who holds each live byte, by its Python name; the package has it too
 signals     the same at SIGUSR1 and SIGTERM
 peaks       the peaks of a process, resets by the program or not
+held_peaks  when who holds the memory is looked at: at new peaks
 library     the preloaded library's functions
 values      operations on small tensors are run for real, beside their launch
 schemas     what an operation reads, writes and makes

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 
-from . import holders, observer, peaks, settings, signals
+from . import held_peaks, holders, observer, peaks, settings, signals
 from .unseen import unseen
 
 AT_END_SECONDS = 1.0
@@ -34,13 +34,21 @@ class Recording(object):
         self.max_entries = max_entries
         self.users = False  # the program said itself what is to be recorded
         self.peaks = peaks.Peaks(torch)
+        self.process_began = settings.BEGAN
+        self._forget()
+
+    def forked(self):
+        """In the child."""
+        self.process_began = time.monotonic()
         self._forget()
 
     def _forget(self):
         """As at a process's start: a fork may have left the parent's state."""
         self.pid = 0  # of the process in which CUDA is in use
         self.began = None
-        self.holders = holders.Names(holders.limits_of(os.environ.get(settings.NAMES, "")))
+        limits, self.looks_at_peaks = holders.looks_of(os.environ.get(settings.NAMES, ""))
+        redaction = holders.Redaction() if settings.flag(settings.REDACT) else None
+        self.holders = holders.Names(limits, self.process_began, redaction)
         self.failures = observer.Failures(self.folder, holders=self.holders)
         self.stopped = False
         self.writing = threading.RLock()
@@ -55,6 +63,8 @@ class Recording(object):
         self.failures.begin(self.torch, None if self.users or not self.max_entries else self.max_entries)
         atexit.register(self.at_exit)
         signals.install(self)
+        if self.looks_at_peaks:
+            held_peaks.start(self.torch, self.holders, at_operations=settings.small_values() > 0)
         _at_exit_of_worker(self.at_exit)
 
     def here(self):
@@ -222,4 +232,4 @@ def install(torch, folder, max_entries):
     observer.watch_errors(torch.cuda.OutOfMemoryError, _guarded(recording.at_error))
     torch.cuda._lazy_call(_guarded(recording.begin))
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=recording._forget)
+        os.register_at_fork(after_in_child=recording.forked)

@@ -190,11 +190,21 @@ def stop_history(torch: Any) -> None:
         torch.cuda.memory._record_memory_history(False)
 
 
+def blocks_now(torch: Any) -> Dict[str, Any]:
+    """The snapshot without its history, where this PyTorch can leave it out: that of a long run takes seconds."""
+    now = torch.cuda.memory_snapshot
+    try:
+        can_leave_out = "include_traces" in inspect.signature(now).parameters
+    except (TypeError, ValueError):
+        can_leave_out = False
+    return {"segments": now(include_traces=False) if can_leave_out else now()}
+
+
 def write_snapshot(torch: Any, path: str, names: Names = no_names, holders: Any = None, when: str = "",
                    is_at_end: bool = False) -> bool:
     """Writes PyTorch's snapshot, whole or not at all; False, with a line on stderr, where it cannot be had.
 
-    With `holders` it says who holds the memory at the moment `when`.
+    With `holders` it says who holds the memory at the moment `when`; they may hide the names of the program.
     """
     taking = contextlib.nullcontext(lambda _: None) if holders is None else holders.taking(torch, when, is_at_end)
     try:
@@ -202,6 +212,8 @@ def write_snapshot(torch: Any, path: str, names: Names = no_names, holders: Any 
             snapshot = torch.cuda.memory._snapshot()
             add_names(snapshot)
         clean_frames(snapshot, names())
+        if holders is not None and holders.redaction is not None:
+            holders.redaction.stacks_of(snapshot)
         with open(path + ".part", "wb") as out:
             pickle.dump(snapshot, out, protocol=4)
         os.replace(path + ".part", path)

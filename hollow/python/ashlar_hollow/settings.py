@@ -1,6 +1,9 @@
 """The settings that the launcher gives by environment. A value that cannot be read is as if it were not there."""
 
 import os
+import time
+
+BEGAN = time.monotonic()  # this process, nearly: Python reads this before the program
 
 RECORD = "ASHLAR_RECORD"  # the folder where histories go
 HOLLOW_RUN = "ASHLAR_HOLLOW_RUN"  # the run folder of a dry run
@@ -8,7 +11,8 @@ HISTORY = "ASHLAR_HISTORY"  # how many events a device's history holds
 REPRODUCIBLE = "ASHLAR_REPRODUCIBLE"
 SMALL_VALUES = "ASHLAR_SMALL_VALUES"  # tensors of up to so many bytes have real values; 0: none
 SKIP_INIT = "ASHLAR_SKIP_INIT"
-NAMES = "ASHLAR_NAMES"  # how long one look at who holds the memory may take: "3s", "off"
+NAMES = "ASHLAR_NAMES"  # how long one look at who holds the memory may take, and when it is: "3s", "off", "peak,3s"
+REDACT = "ASHLAR_REDACT"  # what is written has no names of the program
 FIT = "ASHLAR_FIT"  # changes to make, with commas between; "watch": none, and each says where it would be made
 FIT_STOP = "ASHLAR_FIT_STOP"  # the step after which a changed program ends
 FIT_COUNTS = "ASHLAR_FIT_COUNTS"  # the run counts the operations of a step
@@ -24,6 +28,11 @@ def number(name, default):
 
 def flag(name):
     return os.environ.get(name, "") not in ("", "0")
+
+
+def small_values():
+    """Tensors of up to so many bytes have real values: of a dry run; 0: none."""
+    return number(SMALL_VALUES, 65536) if os.environ.get(HOLLOW_RUN) else 0
 
 
 def record_folder():

@@ -18,10 +18,9 @@ def _history(torch):
 def _values(torch):
     from . import library, values
 
-    small = settings.number(settings.SMALL_VALUES, 65536)
     hollow = library.find()
     if hollow is not None:
-        values.install(torch, hollow, small)
+        values.install(torch, hollow, settings.small_values())
 
 
 def _skip_init(torch):

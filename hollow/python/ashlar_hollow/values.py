@@ -12,7 +12,7 @@ import sys
 import threading
 import types
 
-from . import aliases, backward, compiled, composite, lines, observer, operation, settings, unseen
+from . import aliases, backward, compiled, composite, held_peaks, lines, observer, operation, settings, unseen
 from .known import Known
 from .schemas import COLLECTIVE, COMPUTED, VIEW, Plans
 
@@ -60,6 +60,7 @@ class Values(object):
 
     def _after(self, func, plan, host, args, kwargs, given, made):
         outputs = operation.device_tensors(self.torch, made)
+        held_peaks.made(outputs)
         if given.written:
             outputs = [t for t in outputs if not any(t is w for w in given.written)]
         if not (given.read or given.written or outputs) or plan.kind == COLLECTIVE:

@@ -1,8 +1,6 @@
 // The table of GPUs: names, limits, and the page of the documents that prints it.
 #include "analyzer/gpus/gpu_table.h"
 
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 
@@ -11,6 +9,7 @@
 #include "allocator/base/units.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/expect_page.h"
 
 namespace ashlar::gpus {
 namespace {
@@ -98,19 +97,9 @@ std::string PageOfTheSources() {
   return out;
 }
 
-// Write the page anew from the file that a failure names.
-void ExpectPage(const std::string& name, const std::string& wanted) {
-  std::ifstream file(absl::StrCat(ASHLAR_SOURCE_DIR, "/docs/", name));
-  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (page == wanted) return;
-  const std::string path = testing::TempDir() + name.substr(name.rfind('/') + 1);
-  std::ofstream(path) << wanted;
-  ADD_FAILURE() << "docs/" << name << " is not the table: take " << path;
-}
-
 TEST(GpuTable, ThePagesAreTheTable) {
-  ExpectPage("guide/gpus.md", PageOfTheTable());
-  ExpectPage("internals/gpu_sources.md", PageOfTheSources());
+  tests::ExpectPage("guide/gpus.md", PageOfTheTable());
+  tests::ExpectPage("internals/gpu_sources.md", PageOfTheSources());
 }
 
 }  // namespace

@@ -20,20 +20,29 @@ import sys
 import time
 
 from . import record, roots, tensors
-from .record import KEY
+from .record import KEY, OUT_OF_MEMORY, PEAK, PEAK_KEY
+from .redaction import Redaction
 from .walk import Bounded, Limits, Walk
 
-__all__ = ["KEY", "Limits", "Names", "limits_of", "refused"]
+__all__ = ["KEY", "PEAK_KEY", "Limits", "Names", "Redaction", "looks_of", "refused"]
 
 _OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _A_LONG_TIME = 1000.0  # seconds between switches of threads
 
 
 FIRST_WALKS = 3
+SHARE = 10  # all looks take one second in so many, where more are due than the first
+FIRST_LOOK_SECONDS = 0.1  # what the first one is taken to need
 
 
-def limits_of(text):
-    """"3s", "3" or "off", as a user writes it; None where it is neither."""
+def looks_of(text):
+    """(Limits or None, whether at peaks) of "3s", "3", "off", "peak" or "peak,3s", as a user writes it; None: no time."""
+    parts = text.split(",")
+    times = [one for one in parts if one != PEAK]
+    return _limits_of(times[0] if len(times) == 1 else ""), PEAK in parts
+
+
+def _limits_of(text):
     if text == "off":
         return Limits(seconds=0.0)
     try:
@@ -57,13 +66,18 @@ def refused(torch):
 
 
 class Names(object):
-    """What a process takes: the first walks, then as many as take little of its time. Nothing comes out but a line."""
+    """What a process takes: the first walks, then as many as take little of its time. Nothing comes out but a line.
 
-    def __init__(self, limits=None):
-        self.limits = limits or Limits()
-        self.walks, self.seconds, self.began = 0, 0.0, time.monotonic()
+    `began`: when the process did, by time.monotonic(). `redaction`: None, or what hides the program's names.
+    """
+
+    def __init__(self, limits=None, began=None, redaction=None):
+        self.limits, self.redaction = limits or Limits(), redaction
+        self.began = time.monotonic() if began is None else began
+        self.walks, self.seconds = 0, 0.0
         self.is_under_way = self.has_complained = False
-        self.newest = None  # the record that was taken last
+        self.newest = None  # the record that was taken last, of no peak
+        self.peak, self.seconds_of_peak = None, FIRST_LOOK_SECONDS  # the record of the newest peak, and what it took
 
     def is_due(self):
         return self.walks < FIRST_WALKS or self.seconds < min(5, (time.monotonic() - self.began) / 10)
@@ -73,18 +87,21 @@ class Names(object):
             self.has_complained = True
             sys.stderr.write("ashlar: not kept: who holds the memory, by name: %s\n" % reason)
 
-    @contextlib.contextmanager
-    def taking(self, torch, when, is_at_end=False):
-        """Gives a function that puts the names into a snapshot made within: None, where none are taken."""
-        if self.limits.seconds <= 0 or self.is_under_way or not self.is_due():
-            yield lambda snapshot: None
-            return
+    def _may(self, torch):
+        if self.limits.seconds <= 0 or self.is_under_way:
+            return False
         why = refused(torch)
         if why is not None:
             self.complain(why)
-            yield lambda snapshot: None
+        return why is None
+
+    @contextlib.contextmanager
+    def taking(self, torch, when, is_at_end=False):
+        """Gives a function that puts the names into a snapshot made within, those that are taken or known."""
+        if not self.is_due() or not self._may(torch):
+            yield lambda snapshot: self._add_peak(snapshot, when)
             return
-        taking = Taking(torch, self.limits)
+        taking = Taking(torch, self.limits, self.redaction)
         self.is_under_way = True
         try:
             with taking:
@@ -94,7 +111,46 @@ class Names(object):
             self.walks += 1
             self.seconds += taking.seconds
 
+    def has_time_for_peak(self, share):
+        """Whether all looks and one more at a peak take no more than one second in so many of the run."""
+        return share * (self.seconds + self.seconds_of_peak) <= time.monotonic() - self.began
+
+    def look_at_peak(self, torch, snapshot_of):
+        """The names of now are those of the newest peak. `snapshot_of()` gives the blocks. False: they were not taken."""
+        if not self._may(torch):
+            return False
+        began = time.monotonic()
+        share = (began - self.began) / SHARE - self.seconds
+        self.is_under_way = True
+        try:
+            with Taking(torch, self.limits.at_most(max(share, FIRST_LOOK_SECONDS)), self.redaction,
+                        is_brief=True) as taking:
+                snapshot = snapshot_of()
+                taking.add_to(snapshot, PEAK)
+            self.peak = snapshot[KEY]
+            return True
+        except Exception as error:
+            self.complain(type(error).__name__ + _said_by(error))
+            return False
+        finally:
+            self.is_under_way = False
+            self.seconds_of_peak = time.monotonic() - began
+            self.seconds += self.seconds_of_peak
+
+    def add_newest(self, snapshot, when):
+        """What was taken before."""
+        if self.newest is not None:
+            snapshot[KEY] = self.newest
+        self._add_peak(snapshot, when)
+
+    def _add_peak(self, snapshot, when):
+        """Not where a request has failed: that is the moment then."""
+        failed = self.newest is not None and self.newest["when"] == OUT_OF_MEMORY
+        if self.peak is not None and when != OUT_OF_MEMORY and not failed:
+            snapshot[PEAK_KEY] = self.peak
+
     def _add(self, taking, snapshot, when, is_at_end):
+        self._add_peak(snapshot, when)
         try:
             taking.add_to(snapshot, when, is_at_end)
             self.newest = snapshot[KEY]
@@ -114,19 +170,18 @@ class Again(object):
     """In the place of Names: a later snapshot has the names of the failure, whose history it has too."""
 
     def __init__(self, names):
-        self.names = names
+        self.names, self.redaction = names, names.redaction
 
     @contextlib.contextmanager
-    def taking(self, *_):
-        newest = self.names.newest
-        yield lambda snapshot: None if newest is None else snapshot.update({KEY: newest})
+    def taking(self, _, when, *__):
+        yield lambda snapshot: self.names.add_newest(snapshot, when)
 
 
 class Taking(object):
-    """From before the snapshot on: the heap is then the program's alone."""
+    """From before the snapshot on: the heap is then the program's alone. `is_brief`: the program's variables are enough."""
 
-    def __init__(self, torch, limits):
-        self.torch, self.limits = torch, limits
+    def __init__(self, torch, limits, redaction=None, is_brief=False):
+        self.torch, self.limits, self.redaction, self.is_brief = torch, limits, redaction, is_brief
         self.every = []
         self.seconds = 0.0  # of the walk, without the snapshot
 
@@ -134,7 +189,7 @@ class Taking(object):
         self.collects, self.interval = gc.isenabled(), sys.getswitchinterval()
         gc.disable()
         sys.setswitchinterval(_A_LONG_TIME)
-        self.every = gc.get_objects()
+        self.every = [] if self.is_brief else gc.get_objects()
         return self
 
     def __exit__(self, *_):
@@ -154,13 +209,15 @@ class Taking(object):
 
     def _taken(self, blocks, when, is_at_end):
         modules = roots.Modules(is_ours)
-        walk = Walk(self.torch, blocks, self.limits, is_ours, modules.names_of_program())
+        walk = Walk(self.torch, blocks, self.limits, is_ours, modules.names_of_program(), self.redaction)
         walk.follows_graphs = tensors.can_follow_graphs(self.torch)
-        walk.hide(self, vars(self), self.limits, self.every)
+        walk.hide(self, vars(self), self.limits, self.every, self.redaction)
         try:
             try:
                 if is_at_end:
                     roots.walk_globals(walk, modules)
+                elif self.is_brief:
+                    roots.walk_variables(walk, modules)
                 else:
                     roots.walk_all(walk, modules, self.every)
             except Bounded:

@@ -10,7 +10,8 @@ import sys
 from . import roots
 from .walk import GRAPH
 
-KEY = "ashlar_names"
+KEY, PEAK_KEY = "ashlar_names", "ashlar_peak_names"
+OUT_OF_MEMORY, PEAK = "out_of_memory", "peak"  # moments
 VERSION = 1
 POOL, WORKSPACE, TEMPORARY, BUCKET, NOT_FOUND = "graph_pool", "workspace", "temporary", "bucket", "not_found"
 AUTOCAST_CACHE = "autocast_cache"
@@ -150,11 +151,12 @@ class Record(object):
             holder["traits"] = sorted(found)
         if variable is not None:
             names = holder.setdefault("variables", [])
-            shown = escaped(variable.name)
+            shown = escaped(walk.variable_of(variable))
             if shown not in names and len(names) < MOST_VARIABLES:
                 names.append(shown)
 
     def holder(self, kind, name, place=(None, None, None)):
+        hidden = self.walk.redaction
         key = (kind, name) + place
         index = self.indexes.get(key)
         if index is None:
@@ -162,11 +164,11 @@ class Record(object):
             file, line, function = place
             made = {"kind": kind, "name": escaped(name), "bytes": 0, "blocks": 0}
             if file:
-                made["file"] = escaped(file)
+                made["file"] = escaped(file if hidden is None else hidden.file(file))
             if line:
                 made["line"] = line
             if function:
-                made["function"] = escaped(function)
+                made["function"] = escaped(function if hidden is None else hidden.function(function, file))
             self.holders.append(made)
         return self.holders[index]
 

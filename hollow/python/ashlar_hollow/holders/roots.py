@@ -1,7 +1,8 @@
 """Where walks begin: the program's own modules and frames first, so that the name a person knows claims first.
 
-    walk_all(walk)         # modules and frames of the program, frames of libraries, libraries, what no variable reaches
-    walk_globals(walk)     # at a program's end, when the frames are gone
+    walk_variables(walk, modules)     # the program's, then those of the frames of libraries
+    walk_all(walk, modules, every)    # and libraries, and what no variable reaches
+    walk_globals(walk, modules)       # at a program's end, when the frames are gone
 
 Thread rule: with the GIL held throughout.
 """
@@ -15,12 +16,13 @@ import types
 
 from . import reading
 from .traits import IN_CALL, IN_TORCH
-from .walk import GLOBAL, LIBRARIES, LIBRARY_FRAMES, UNSEEN, USER, Root
+from .walk import CYCLE, CYCLE_OF, GLOBAL, LIBRARIES, LIBRARY_FRAMES, UNSEEN, UNSEEN_HOLDER, USER, Root
 
 _TORCH = os.sep + "torch" + os.sep
 _MODULES = os.path.join("torch", "nn", "modules", "module.py")
-CYCLE, UNSEEN_HOLDER = "cycle", "unseen"
 MOST_CYCLE_TYPES = 4
+# Roots that are no variables.
+ENDED_BY, HANDLED, FINALIZER = "the error that ended the program", "the error being handled", "weakref.finalize"
 
 _LIBRARY_PATHS = tuple(
     path + os.sep
@@ -83,7 +85,8 @@ def stacks(is_ours):
     return found
 
 
-def walk_all(walk, modules, every):
+def walk_variables(walk, modules):
+    """Those of the program, and of the frames of libraries."""
     prepare(walk, modules)
     walk.phase = USER
     for _, names, file in modules.program:
@@ -102,7 +105,10 @@ def walk_all(walk, modules, every):
             _context(walk)
         walk.drain()
         walk.phase = LIBRARY_FRAMES
-    del threads
+
+
+def walk_all(walk, modules, every):
+    walk_variables(walk, modules)
     if walk.is_nearly_all_named():
         return
     _libraries(walk, modules)
@@ -132,7 +138,7 @@ def walk_globals(walk, modules):
         walk.namespace(names, file)
     ended_by = reading.module_dict(sys).get("last_value")
     if ended_by is not None:
-        walk.root(Root("the error that ended the program", GLOBAL), ended_by)
+        walk.root(Root(ENDED_BY, GLOBAL), ended_by)
     walk.drain()
     if not walk.is_nearly_all_named():
         _libraries(walk, modules)
@@ -145,14 +151,14 @@ def _libraries(walk, modules):
     walk.queue.extend(walk.library_types)
     del walk.library_types[:]
     for finalizer in list(reading.finalizers().values()):
-        walk.root(Root("weakref.finalize", GLOBAL), finalizer)
+        walk.root(Root(FINALIZER, GLOBAL), finalizer)
     walk.drain()
 
 
 def _handled_errors(walk):
     error = sys.exc_info()[1]
     if error is not None:
-        walk.root(Root("the error being handled", GLOBAL), error)
+        walk.root(Root(HANDLED, GLOBAL), error)
 
 
 def _context(walk):
@@ -222,7 +228,7 @@ class _Unreached(object):
         for one in self.rest:
             if id(one) not in self.walk.seen and self.walk.tensors.is_tensor(type(one)):
                 types = self._types_on_cycle(one)
-                name = "reference cycle of " + ", ".join(types) if types else reading.type_name(type(one))
+                name = CYCLE_OF + ", ".join(types) if types else reading.type_name(type(one))
                 self.walk.root(Root(name, CYCLE if types else UNSEEN_HOLDER), one)
                 self.walk.drain()
 

@@ -28,6 +28,8 @@ MOST_NAMES = 8  # of a block, beside the owner's
 PARAMETER, BUFFER, GRADIENT, STATE = "parameter", "buffer", "gradient", "optimizer_state"
 GRAPH, HOOK, TRACEBACK, GENERATOR, CLOSURE = "graph", "hook", "traceback", "generator", "closure"
 LOCAL, GLOBAL, ATTRIBUTE, ELEMENT = "local", "global", "attribute", "element"
+CYCLE, UNSEEN_HOLDER = "cycle", "unseen"
+CYCLE_OF = "reference cycle of "
 BY_ROLE = (PARAMETER, BUFFER, GRADIENT, STATE)
 USER, LIBRARY_FRAMES, LIBRARIES, UNSEEN = range(4)  # phases, in their order
 CHECKED_EVERY = 2048
@@ -58,7 +60,7 @@ class Root(object):
 
 
 class Walk(object):
-    def __init__(self, torch, blocks, limits, is_ours, user_modules=()):
+    def __init__(self, torch, blocks, limits, is_ours, user_modules=(), redaction=None):
         self.tensors = Tensors(torch)
         self.blocks, self.limits, self.is_ours, self.user_modules = blocks, limits, is_ours, user_modules
         self.is_module = _kind_of("torch.nn.modules.module", "Module")
@@ -94,6 +96,7 @@ class Walk(object):
         self.is_traced = False
         self.follows_graphs = True
         self.bound = None  # "time" or "objects"
+        self.redaction = redaction
         self.began, self.worked = time.monotonic(), time.thread_time()
         self.until_check = CHECKED_EVERY
 
@@ -508,9 +511,18 @@ class Walk(object):
         return self.path_of(node).lstrip(".")
 
     def name_of(self, node):
-        root = self.root_of(node)
-        name = ("" if root is None else root.name) + self.path_of(node)
+        name = self.variable_of(self.root_of(node)) + self._shown_path(node)
         return name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME // 2] + "…" + name[-LONGEST_NAME // 2:]
+
+    def variable_of(self, root):
+        """As it is shown."""
+        if root is None or self.redaction is None:
+            return "" if root is None else root.name
+        return self.redaction.root(root.kind, root.name)
+
+    def _shown_path(self, node):
+        path = self.path_of(node)
+        return path if self.redaction is None else self.redaction.path(path)
 
     def kind_of(self, node):
         """What kind of holder it is: by role, by what holds its frame, or by its last label."""

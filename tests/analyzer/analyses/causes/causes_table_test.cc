@@ -2,6 +2,7 @@
 // first or second. Healthy programs: nothing may be found. Recorded files of real programs: nothing but what a look at
 // the file justified, with the reason.
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -16,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "tests/analyzer/analyses/causes/cause_cases.h"
 #include "tests/corpus_files.h"
+#include "tests/expect_page.h"
 #include "tests/shared_dir.h"
 
 namespace ashlar::tests {
@@ -40,6 +42,30 @@ std::size_t PlaceOf(CauseKind kind, const std::vector<CauseFinding>& found) {
     if (found[i].kind == kind) return i + 1;
   }
   return 0;
+}
+
+std::string IndexOfCauses() {
+  std::string out =
+      "# Causes\n\n"
+      "Each cause that `ashlar explain` can name has a page: what it is, how it is proven, and code before and after. "
+      "`ashlar guide NAME`\nprints it.\n\n"
+      "| cause | what is said | the change of the program |\n|---|---|---|\n";
+  for (const analyses::CauseSpec& cause : analyses::CauseTable()) {
+    absl::StrAppend(&out, "| [", cause.name, "](causes/", cause.name, ".md) | ", cause.sentence, " | ",
+                    cause.change == nullptr ? "" : cause.change->sentence, " |\n");
+  }
+  return out;
+}
+
+TEST(CausesTableTest, TheIndexOfTheGuideIsTheTableAndEachCauseHasAPage) {
+  ExpectPage("guide/causes.md", IndexOfCauses());
+  const std::filesystem::path folder = ASHLAR_SOURCE_DIR "/docs/guide/causes";
+  std::set<std::string> pages;
+  for (const auto& page : std::filesystem::directory_iterator(folder)) pages.insert(page.path().stem().string());
+  for (const analyses::CauseSpec& cause : analyses::CauseTable()) {
+    EXPECT_EQ(pages.erase(std::string(cause.name)), 1U) << "docs/guide/causes has no page " << cause.name << ".md";
+  }
+  EXPECT_TRUE(pages.empty()) << "docs/guide/causes has a page of no cause: " << absl::StrJoin(pages, ", ");
 }
 
 // Each kind has its row, and each row all that is said of a cause.

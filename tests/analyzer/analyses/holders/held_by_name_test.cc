@@ -63,11 +63,17 @@ class HeldRun {
   }
   std::optional<HeldByName> Held() {
     trace::Snapshot snapshot;
-    snapshot.holders = names_;
-    return NameHolders(snapshot, Finished(), steps_);
+    return NameHolders(names_, snapshot, Finished(), steps_);
   }
   // The names that were taken at the end, for what was live after an event.
   HeldByName HeldAfter(timeline::EventIndex at) { return HeldAt(*Held(), Finished(), at); }
+  HeldByName HeldOf(const trace::Snapshot& snapshot, timeline::EventIndex at) {
+    return *NamesAt(at, snapshot, Finished(), steps_);
+  }
+  std::optional<timeline::EventIndex> MomentOf(const trace::Holders& names) {
+    const auto held = NameHolders(names, trace::Snapshot{}, Finished(), steps_);
+    return held.has_value() ? std::optional(held->moment) : std::nullopt;
+  }
   timeline::EventIndex last() const { return events_ - 1; }
   trace::Holders& names() { return names_; }
 
@@ -151,8 +157,38 @@ TEST(HeldByNameTest, NamesOfTheEndServeAnEarlierMoment) {
   EXPECT_EQ(RowsOf(run.HeldAfter(0)).size(), 0U);
 }
 
+// A run that has freed everything at its end: the names of a peak are joined with the moment at which just these lived.
+TEST(HeldByNameTest, NamesOfAPeakServeItWhereTheEndHasNoneOfIt) {
+  HeldRun run;
+  for (std::uint64_t block = 0; block < 4; ++block) run.Step(block);
+  const timeline::EventIndex walked = run.last();
+  run.Add(Action::kAlloc, 4, kMiB);
+  const timeline::EventIndex peak = run.last();
+  for (std::uint64_t block = 0; block < 5; ++block) run.Free(block);
+  run.Add(Action::kAlloc, 2, kMiB);  // another block at the address of one that was named
+  trace::Snapshot snapshot;
+  snapshot.holders.emplace().when = "exit";
+  snapshot.holders->holders = {HolderNamed("local", "other")};
+  snapshot.holders->blocks = {{kHeldBase + 2 * kMiB, 0, {}}};
+  EXPECT_THAT(RowsOf(run.HeldOf(snapshot, peak)), ElementsAre("not_found not found 5 in 5"));
+  snapshot.peak_holders.emplace().when = "peak";
+  snapshot.peak_holders->holders = {HolderNamed("element", "losses[]")};
+  for (std::uint64_t block = 0; block < 4; ++block) {
+    snapshot.peak_holders->blocks.push_back({kHeldBase + block * kMiB, 0, {}});
+  }
+  EXPECT_EQ(run.MomentOf(*snapshot.peak_holders), walked);
+  const HeldByName held = run.HeldOf(snapshot, peak);
+  EXPECT_THAT(RowsOf(held), ElementsAre("element losses[] 4 in 4, 1 since 1", "not_found not found 1 in 1"));
+  EXPECT_TRUE(held.Decides(peak));
+  snapshot.peak_holders->blocks.pop_back();  // 1 to 3 alone: that was before the fourth
+  EXPECT_EQ(run.MomentOf(*snapshot.peak_holders), walked - 1);
+  snapshot.peak_holders->blocks.erase(snapshot.peak_holders->blocks.begin());  // without the first: never
+  EXPECT_EQ(run.MomentOf(*snapshot.peak_holders), std::nullopt);
+  EXPECT_THAT(RowsOf(run.HeldOf(snapshot, peak)), ElementsAre("not_found not found 5 in 5"));
+}
+
 TEST(HeldByNameTest, WithoutNamesThereIsNoPart) {
-  EXPECT_EQ(NameHolders(trace::Snapshot{}, timeline::Timeline{}, Steps{}), std::nullopt);
+  EXPECT_EQ(NamesAt(timeline::kBeforeWindow, trace::Snapshot{}, timeline::Timeline{}, Steps{}), std::nullopt);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST(TorchHoldersTest, ReadsOwnersAndOtherNames) {
 }
 
 TEST(TorchHoldersTest, WhatIsWrittenReadsBack) {
-  const auto snapshot = TorchSnapshotLoad(
+  auto snapshot = TorchSnapshotLoad(
       SnapshotWith(NamesWith({NamedHolder("element", "x[]",
                                           {{"function", Text("train")},
                                            {"mode", Text("eval")},
@@ -81,9 +81,13 @@ TEST(TorchHoldersTest, WhatIsWrittenReadsBack) {
   EXPECT_THAT(holder.variables, ElementsAre("image"));
   EXPECT_TRUE(holder.Is("hooked"));
   EXPECT_FALSE(holder.Is("optimized"));
+  EXPECT_FALSE(snapshot->peak_holders.has_value());
+  snapshot->peak_holders = snapshot->holders;
+  snapshot->peak_holders->when = "peak";
   const auto again = ReadTorchSnapshot(WriteTorchSnapshot(*snapshot));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->holders, snapshot->holders);
+  EXPECT_EQ(again->peak_holders, snapshot->peak_holders);
 }
 
 TEST(TorchHoldersTest, WhatCannotBeReadIsANoteAndTheRestStands) {
