@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "analyzer/whatif/what_if.h"
+#include "commands/explain/suggestions.h"
 #include "launcher/apart.h"
 #include "launcher/rerun.h"
 
@@ -20,19 +20,12 @@ std::uint64_t PeakReservedOf(const ProcessRun& run) {
   return out;
 }
 
-// A program that puts its own settings into the environment was not run under these.
-bool RanUnder(const std::string& conf, const answers::Explanation& explanation) {
-  const std::vector<whatif::WhatIfRow>& rows = explanation.what_ifs.rows;
-  return std::any_of(rows.begin(), rows.end(),
-                     [&conf](const whatif::WhatIfRow& row) { return row.is_baseline && row.conf == conf; });
-}
-
 }  // namespace
 
 absl::StatusOr<answers::SettingRun> RunUnderSetting(const std::string& conf, const FirstRun& first,
-                                                      const ProcessMemory& memory, SignalRelay& relay,
-                                                      const answers::Progress& progress, const RunReport& report) {
-  Rerun rerun = {absl::StrCat("under ", whatif::NameOf(conf)), first.launch, report.machine.text};
+                                                    const ProcessMemory& memory, SignalRelay& relay,
+                                                    const answers::Progress& progress, const RunReport& report) {
+  Rerun rerun = {absl::StrCat("under ", conf), first.launch, report.machine.text};
   rerun.launch.environment.erase("ASHLAR_HOLLOW_CALLS");  // the file is the first run's
   rerun.launch.environment["PYTORCH_CUDA_ALLOC_CONF"] = conf;
   rerun.launch.environment["PYTORCH_ALLOC_CONF"] = conf;
@@ -46,7 +39,7 @@ absl::StatusOr<answers::SettingRun> RunUnderSetting(const std::string& conf, con
   if (run == nullptr) return absl::UnavailableError("it has no history");
   const absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*run, memory, progress);
   if (!explanation.ok()) return explanation.status();
-  if (!RanUnder(conf, *explanation)) return absl::UnavailableError("the program sets its own");
+  if (!answers::RanUnder(*explanation, conf)) return absl::UnavailableError("the program sets its own");
   return answers::SettingRun{conf, end.why_not.empty(), PeakReservedOf(*run)};
 }
 

@@ -20,8 +20,8 @@ namespace ashlar::cli {
 
 // What came of it. Unavailable where it was not run to an answer, and why.
 absl::StatusOr<answers::SettingRun> RunUnderSetting(const std::string& conf, const FirstRun& first,
-                                                      const ProcessMemory& memory, SignalRelay& relay,
-                                                      const answers::Progress& progress, const RunReport& report);
+                                                    const ProcessMemory& memory, SignalRelay& relay,
+                                                    const answers::Progress& progress, const RunReport& report);
 
 }  // namespace ashlar::cli
 

@@ -513,19 +513,19 @@ const Fields<NameDiffRow>& FieldsOf<NameDiffRow>() {
 
 template <>
 const Fields<ShownNames>& FieldsOf<ShownNames>() {
-  static const auto* fields = new Fields<ShownNames>(
-      Fields<ShownNames>("names")
-          .Add(
-              "when", [](const auto& of) { return of.held->when; }, "When they were taken.")
-          .Add(
-              "live_bytes", [](const auto& of) { return of.held->live_bytes; },
-              "Of live blocks at the moment compared.")
-          .Add(
-              "named_bytes", [](const auto& of) { return of.held->named_bytes; },
-              "Of those, what has a name. What was freed before the names were taken has none.")
-          .AddNonEmpty(
-              "bound", [](const auto& of) -> const auto& { return of.held->bound; },
-              "What ended the look early, time or objects: some names are missing then."));
+  static const auto* fields =
+      new Fields<ShownNames>(Fields<ShownNames>("names")
+                                 .Add(
+                                     "when", [](const auto& of) { return of.held->when; }, "When they were taken.")
+                                 .Add(
+                                     "live_bytes", [](const auto& of) { return of.held->live_bytes; },
+                                     "Of live blocks at the moment compared.")
+                                 .Add(
+                                     "named_bytes", [](const auto& of) { return of.held->named_bytes; },
+                                     "Of those, what has a name. What was freed before the names were taken has none.")
+                                 .AddNonEmpty(
+                                     "bound", [](const auto& of) -> const auto& { return of.held->bound; },
+                                     "What ended the look early, time or objects: some names are missing then."));
   return *fields;
 }
 

@@ -217,4 +217,9 @@ std::optional<std::string> SettingToTry(const Explanation& e) {
   return best == nullptr ? std::nullopt : std::optional(best->conf);
 }
 
+bool RanUnder(const Explanation& e, absl::string_view conf) {
+  return std::any_of(e.what_ifs.rows.begin(), e.what_ifs.rows.end(),
+                     [conf](const whatif::WhatIfRow& row) { return row.is_baseline && row.conf == conf; });
+}
+
 }  // namespace ashlar::answers

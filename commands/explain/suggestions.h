@@ -39,6 +39,8 @@ std::vector<Suggestion> SuggestionsOf(const Explanation& explanation);
 // the failed request with the lowest peak. nullopt: none does, its replay fails again, or holes are not what it is
 // about.
 std::optional<std::string> SettingToTry(const Explanation& explanation);
+// Whether a run had this setting: a program that puts its own into the environment had not.
+bool RanUnder(const Explanation& explanation, absl::string_view conf);
 
 }  // namespace ashlar::answers
 

@@ -41,7 +41,10 @@ absl::StatusOr<TracedRun> TraceSnapshot(const trace::Snapshot& snapshot, const R
   const bool has_events = run->timeline.HasAllocations();
   std::optional<CountSpan> retries;
   if (has_events) retries = trace::RecordsDeviceCalls(snapshot) ? CountSpan{} : RetriesOf(*run);
-  std::optional<analyses::HeldByName> held = analyses::NameHolders(snapshot, run->timeline, /*steps=*/{});
+  std::optional<analyses::HeldByName> held;
+  if (snapshot.holders.has_value()) {
+    held = analyses::NameHolders(*snapshot.holders, snapshot, run->timeline, /*steps=*/{});
+  }
   return TracedRun{std::move(run->source),
                    run->device,
                    std::move(run->timeline),

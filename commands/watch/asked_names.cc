@@ -120,7 +120,8 @@ absl::StatusOr<AskedNames> ReadNames(const std::string& snapshot) {
   }
   const analyses::Steps steps = analyses::FindSteps(run->timeline, &run->stacks, run->annotations);
   const std::chrono::duration<double> age = files::file_time_type::clock::now() - written;
-  return AskedNames{*analyses::NameHolders(*input->snapshot(), run->timeline, steps), std::max(0.0, age.count())};
+  const trace::Snapshot& names = *input->snapshot();
+  return AskedNames{*analyses::NameHolders(*names.holders, names, run->timeline, steps), std::max(0.0, age.count())};
 }
 
 }  // namespace ashlar::answers

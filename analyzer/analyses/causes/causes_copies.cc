@@ -1,3 +1,4 @@
+// Long because: a set of weights is told in four ways, by its owners, its sizes, deep copies and the casts of autocast.
 // Causes that lie in what is there from the setup on: several sets of the same weights, and single huge tensors.
 #include <algorithm>
 #include <array>

@@ -73,7 +73,7 @@ class ProgramMemory {
   const timeline::Timeline& timeline_;
   std::vector<ProgramPart> block_parts_;
   std::set<trace::StackId> recomputing_;  // stacks of what a backward pass runs again
-  std::vector<bool> are_of_model_;  // by block: PyTorch's own frames say so
+  std::vector<bool> are_of_model_;        // by block: PyTorch's own frames say so
   std::vector<Pass> passes_;
   std::optional<std::size_t> current_;
   std::vector<std::size_t> activations_, gradients_, recomputed_, state_, lasting_;

@@ -99,6 +99,13 @@ TEST(SuggestionsTest, TheSettingToRunAgainUnderIsTheLowestThatGetsPast) {
   EXPECT_EQ(SettingToTry(e), std::nullopt);
 }
 
+TEST(SuggestionsTest, ARunHadTheSettingOfItsBaseline) {
+  Explanation e = PastTwoWays();
+  EXPECT_FALSE(RanUnder(e, "expandable_segments:True"));  // a row that was replayed
+  e.what_ifs.rows[2].is_baseline = true;
+  EXPECT_TRUE(RanUnder(e, "expandable_segments:True"));
+}
+
 TEST(SuggestionsTest, WhatTheProgramItselfShowedComesFirst) {
   Explanation e = PastTwoWays();
   e.what_ifs.advice.paste = "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64";

@@ -16,11 +16,11 @@ LEAST_SHARE = 0.25  # of what all copies together would take
 class Castable(object):
     def __init__(self, torch):
         self.is_keeping = _is_keeping(torch)
-        self.single = torch.float32
+        self.single = getattr(torch, "float32", None)
         self.found = {}  # index of a parameter's block -> whether it is cast
 
     def add(self, tensors, parameter, index):
-        if self.is_keeping and index is not None and index not in self.found:
+        if self.is_keeping and self.single is not None and index is not None and index not in self.found:
             self.found[index] = tensors.is_trained(parameter, self.single)
 
     def cast(self, blocks, claims):
