@@ -238,75 +238,18 @@ std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack) {
   return python != nullptr ? FrameLabel(*python) : NativeLabel(stacks, frames);
 }
 
-namespace {
-
-// Which part of the framework a frame is of, by its path: "/torch/optim/".
-bool IsIn(const trace::Frame& frame, absl::string_view folder) { return absl::StrContains(frame.file, folder); }
-
-// What runs other modules, and is none itself.
-bool IsModuleCall(const trace::Frame& frame) {
-  return absl::EndsWith(frame.file, "/modules/module.py") || absl::EndsWith(frame.file, "/modules/container.py");
-}
-
-// Below the line that a stack is labelled by, the frame that says most of its block: the optimizer that made it, else
-// the innermost frame outside PyTorch, else the innermost module; nullptr: none.
-const trace::Frame* InnerFrame(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
-  const trace::Frame* const label = PythonFrame(stacks, frames);
-  const trace::Frame* module = nullptr;
-  for (const trace::FrameId id : frames) {
-    const trace::Frame& frame = stacks.frame(id);
-    if (&frame == label) break;
-    if (!IsPython(frame)) continue;
-    if (IsIn(frame, "/torch/optim/") || Distance(frame) < 2) return &frame;
-    if (module == nullptr && IsIn(frame, "/torch/nn/modules/") && !IsModuleCall(frame)) module = &frame;
-  }
-  return module;
-}
-
-// Whose label is that of a Python line, and no other.
-bool HasLineLabel(const trace::StackTable& stacks, trace::StackId stack, const std::string& label) {
-  const trace::Frame* const python = PythonFrame(stacks, stacks.stack(stack));
-  return python != nullptr && FrameLabel(*python) == label;
-}
-
-struct LabelledGroup {
-  LiveStack group;
-  std::string label;
-};
-
-std::vector<LabelledStack> ByLabel(const std::vector<LabelledGroup>& groups) {
+std::vector<LabelledStack> LiveLines(const timeline::State& state, const trace::StackTable& stacks, std::size_t most) {
   std::map<std::string, LabelledStack> lines;
-  for (const LabelledGroup& of : groups) {
-    LabelledStack& line = lines[of.label];
-    line.label = of.label;
-    line.bytes += of.group.bytes;
-    line.blocks += of.group.blocks;
+  for (const LiveStack& group : LiveStacks(state)) {
+    const std::string label = StackLabel(stacks, group.stack);
+    LabelledStack& line = lines[label];
+    line.label = label;
+    line.bytes += group.bytes;
+    line.blocks += group.blocks;
   }
   std::vector<LabelledStack> out;
   for (auto& [label, line] : lines) out.push_back(std::move(line));
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  return out;
-}
-
-}  // namespace
-
-std::vector<LabelledStack> LiveLines(const timeline::State& state, const trace::StackTable& stacks, std::size_t most) {
-  std::vector<LabelledGroup> groups;
-  std::uint64_t bytes = 0;
-  for (const LiveStack& group : LiveStacks(state)) {
-    groups.push_back({group, StackLabel(stacks, group.stack)});
-    bytes += group.bytes;
-  }
-  std::vector<LabelledStack> out = ByLabel(groups);
-  if (!out.empty() && out.front().bytes > bytes / 2) {
-    const std::string label = out.front().label;
-    for (LabelledGroup& of : groups) {
-      if (of.label != label || !HasLineLabel(stacks, of.group.stack, label)) continue;
-      const trace::Frame* const inner = InnerFrame(stacks, stacks.stack(of.group.stack));
-      if (inner != nullptr) of.label = absl::StrCat(FrameLabel(*inner), " < ", label);
-    }
-    out = ByLabel(groups);
-  }
   if (out.size() > most) out.resize(most);
   return out;
 }

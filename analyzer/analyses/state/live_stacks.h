@@ -46,8 +46,7 @@ std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack);
 std::vector<std::size_t> NearestFrames(absl::Span<const trace::Frame> frames);
 std::string FrameLabel(const trace::Frame& frame);
 
-// The same blocks by that label, biggest first, `most` at the most. Equal bytes are ordered by label. A line that holds
-// more than half, such as one that calls a trainer, is told in parts: "modeling_gpt2.py:243 forward < train.py:9 main".
+// The same blocks by that label, biggest first, `most` at the most. Equal bytes are ordered by label.
 struct LabelledStack {
   std::string label;
   std::uint64_t bytes = 0;
