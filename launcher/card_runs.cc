@@ -114,7 +114,8 @@ void AddCardFlags(Command& app, CardFlags& flags) {
                        "without a card: as which the program is run again: near (default), all or NAME,...")
                    .Takes("CARDS")
                    .NotEmpty();
-  app.Add("--once", flags.once, "the program is not run again as other cards").Excludes(cards);
+  app.Add("--once", flags.once, "the program is not run again, as other cards or under another setting")
+      .Excludes(cards);
 }
 
 absl::StatusOr<CardChoice> ReadCardChoice(const CardFlags& flags) {

@@ -88,15 +88,15 @@ void TrySetting(const CardsOfReport& run, ProcessMemory memory, const answers::P
   const std::optional<std::string> conf = answers::SettingToTry(*report.explanation);
   if (!conf.has_value()) return;
   const std::string why_not = WhyNotRunAgain(run.choice, run.first);
-  const absl::StatusOr<answers::SettingRun> tried =
+  const absl::StatusOr<answers::SettingRun> run_again =
       why_not.empty() ? RunUnderSetting(*conf, run.first, memory, run.relay, progress, report)
                       : absl::UnavailableError(why_not);
-  if (!tried.ok()) {
-    report.notes.push_back(absl::StrCat("not run again under ", *conf, ": ", tried.status().message(),
+  if (!run_again.ok()) {
+    report.notes.push_back(absl::StrCat("not run again under ", *conf, ": ", run_again.status().message(),
                                         "; dry-run --conf ", *conf, " does it"));
     return;
   }
-  memory.tried = *tried;
+  memory.run_again = *run_again;
   Explain(memory, progress, report);
 }
 

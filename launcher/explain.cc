@@ -51,7 +51,7 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   options.replay.progress = progress;
   options.replay.segment_addresses = memory.addresses;
   options.calls_fused_attention = CallsFusedAttention;
-  options.tried = memory.tried;
+  options.run_again = memory.run_again;
   if (memory.is_drawn) options.picture = answers::PictureLimits{};
   options.replay.context_bytes = memory.context_bytes;
   options.shared_device = analyses::SharedDevice{memory.other_processes, memory.context_bytes};

@@ -26,7 +26,7 @@ struct ProcessMemory {
   device::AddressOrder addresses = device::AddressOrder::kAscending;  // where its segments lie, for what is replayed
   bool is_drawn = false;                                              // the explanation gets a picture
   std::size_t other_processes = 0;                                    // that used a device as well
-  std::optional<answers::SettingRun> tried = {};                      // what came of running the program again
+  std::optional<answers::SettingRun> run_again = {};                  // what came of running the program again
 };
 
 // By its last failure, else by its history. A run that got its memory only by retries is replayed in what it had.

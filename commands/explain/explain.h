@@ -33,7 +33,7 @@ struct ExplainSettings {
   std::optional<PictureLimits> picture = {};            // where given, Explanation::picture is made
   std::function<bool(const trace::Frame&)> calls_fused_attention = {};  // as of analyses::CauseDevice
   std::optional<analyses::SharedDevice> shared_device = {};             // likewise
-  std::optional<SettingRun> tried = {};                                 // what came of running the program again
+  std::optional<SettingRun> run_again = {};                             // what came of running the program again
 };
 
 // One, but for a text with several different out-of-memory messages. OutOfRange: an option does not go with the input.

@@ -261,7 +261,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
       TrySettings(snapshot, *run, context.history->steps, options.replay, picture.has_value() ? &*picture : nullptr);
   if (!tried.ok()) return tried.status();
   out.what_ifs = std::move(tried->what_ifs);
-  out.what_ifs.tried = options.tried;
+  out.what_ifs.run_again = options.run_again;
   absl::StatusOr<Why> why = WhyOfRecord(out, std::move(context), *run, options);
   if (!why.ok()) return why.status();
   out.why = *std::move(why);

@@ -184,12 +184,12 @@ std::string Changed(std::uint64_t before, std::uint64_t after, const char* what)
 std::vector<Suggestion> SuggestionsOf(const Explanation& e) {
   std::vector<Suggestion> out;
   const WhatIfs& tried = e.what_ifs;
-  if (tried.tried.has_value() && tried.tried->ends) {
-    out.push_back(
-        {Proof::kRun,
-         "",
-         {whatif::PasteLine(tried.tried->conf)},
-         absl::StrCat("the program, run again with it, ends: peak ", FormatBytes(tried.tried->peak_reserved_bytes))});
+  if (tried.run_again.has_value() && tried.run_again->ends) {
+    out.push_back({Proof::kRun,
+                   "",
+                   {whatif::PasteLine(tried.run_again->conf)},
+                   absl::StrCat("the program, run again with it, ends: peak ",
+                                FormatBytes(tried.run_again->peak_reserved_bytes))});
   } else if (tried.advice.paste.has_value()) {
     out.push_back({Proof::kReplayed, "", {*tried.advice.paste}, GainOf(tried)});
   }

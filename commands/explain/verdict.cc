@@ -157,14 +157,18 @@ const WhatIfRow* ShortLater(const VerdictCase& of) {
   return out != nullptr && IsShort(*out->projected) ? out : nullptr;
 }
 
-bool IsTriedAndEnds(const VerdictCase& of) { return of.what_ifs.tried.has_value() && of.what_ifs.tried->ends; }
-bool IsTriedAndFails(const VerdictCase& of) { return of.what_ifs.tried.has_value() && !of.what_ifs.tried->ends; }
+bool EndsWhenRunAgain(const VerdictCase& of) {
+  return of.what_ifs.run_again.has_value() && of.what_ifs.run_again->ends;
+}
+bool FailsWhenRunAgain(const VerdictCase& of) {
+  return of.what_ifs.run_again.has_value() && !of.what_ifs.run_again->ends;
+}
 
 // --- what they say ---
 
-std::string RunAgainUnder(const SettingRun& tried) {
-  return absl::StrCat("run again under ", whatif::NameOf(tried.conf), ", the program ",
-                      tried.ends ? "ends" : "runs out of memory as well");
+std::string RunAgainUnder(const SettingRun& run) {
+  return absl::StrCat("run again under ", whatif::NameOf(run.conf), ", the program ",
+                      run.ends ? "ends" : "runs out of memory as well");
 }
 
 std::string LeakSentence(const GrowingBytes& growing) {
@@ -174,7 +178,7 @@ std::string LeakSentence(const GrowingBytes& growing) {
 
 std::string LeakAdvice(const VerdictCase& of) {
   std::string out = "no setting cures a leak";
-  if (IsTriedAndFails(of)) return absl::StrCat(out, ": ", RunAgainUnder(*of.what_ifs.tried));
+  if (FailsWhenRunAgain(of)) return absl::StrCat(out, ": ", RunAgainUnder(*of.what_ifs.run_again));
   const WhatIfRow* row = LowestThatGetsPast(of);
   if (row == nullptr) return out;
   absl::StrAppend(&out, ": ", whatif::NameOf(row->conf), " gets past this request");
@@ -204,9 +208,9 @@ constexpr VerdictRule kRules[] = {
     {"no_failure", [](const VerdictCase& of) { return IsKind(of, {OomVerdict::kHealthy, OomVerdict::kUnknown}); },
      Nothing},
     // The program itself has the last word, where it was run again.
-    {"tried_and_ends", IsTriedAndEnds,
+    {"run_again_and_ends", EndsWhenRunAgain,
      [](const VerdictCase& of) -> Ruling {
-       return {OomVerdict::kFragmentation, absl::StrCat("fragmentation: ", RunAgainUnder(*of.what_ifs.tried))};
+       return {OomVerdict::kFragmentation, absl::StrCat("fragmentation: ", RunAgainUnder(*of.what_ifs.run_again))};
      }},
     // Each step leaves memory behind: a quarter of what is live, or a tenth and more than the holes; but not where a
     // setting carries the run on without that.
@@ -233,9 +237,9 @@ constexpr VerdictRule kRules[] = {
        const WhatIfRow& row = *ShortLater(of);
        return {IsOver(row) ? OomVerdict::kCapacity : OomVerdict::kNearlyFull, ShortLaterSentence(row)};
      }},
-    {"tried_and_fails", [](const VerdictCase& of) { return IsTriedAndFails(of) && !OwnRuns(of); },
+    {"run_again_and_fails", [](const VerdictCase& of) { return FailsWhenRunAgain(of) && !OwnRuns(of); },
      [](const VerdictCase& of) -> Ruling {
-       const std::string again = RunAgainUnder(*of.what_ifs.tried);
+       const std::string again = RunAgainUnder(*of.what_ifs.run_again);
        return {OomVerdict::kCapacity, absl::StrCat("capacity: ", again), again};
      }},
     {"not_reproduced", HasBaselineThatFits, [](const VerdictCase&) -> Ruling { return {.withheld = kNotReproduced}; }},

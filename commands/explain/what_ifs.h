@@ -42,7 +42,7 @@ struct WhatIfs {
   std::optional<std::uint64_t> capacity_bytes = {};  // that every row had
   whatif::Advice advice = {};
   std::optional<whatif::OwnAllocator> own = {};  // nullopt: not asked for (own_allocator.h)
-  std::optional<SettingRun> tried = {};          // nullopt: it was not run again
+  std::optional<SettingRun> run_again = {};      // nullopt: it was not run again
 };
 
 struct NotedWhatIfs {

@@ -70,7 +70,7 @@ std::vector<CauseSpec> AllThemes() {
   std::vector<CauseSpec> out;
   for (const absl::Span<const CauseSpec> theme :
        {ActivationsCauses(), CopiesCauses(), DeviceCauses(), HistoryCauses(), HolesCauses(), LeaksCauses(),
-        OptimizerCauses(), PhasesCauses(), SettingsCauses()}) {
+        LongLivedCauses(), OptimizerCauses(), PhasesCauses(), SettingsCauses()}) {
     out.insert(out.end(), theme.begin(), theme.end());
   }
   std::sort(out.begin(), out.end(), [](const CauseSpec& a, const CauseSpec& b) { return a.kind < b.kind; });

@@ -62,11 +62,12 @@ const CauseSpec& SpecOf(CauseKind kind);
 
 // The rows of each theme.
 absl::Span<const CauseSpec> ActivationsCauses();  // what a pass keeps
-absl::Span<const CauseSpec> CopiesCauses();       // what is there from the setup on
+absl::Span<const CauseSpec> CopiesCauses();       // several sets of the same weights
 absl::Span<const CauseSpec> DeviceCauses();       // the device, what lies outside, limits, ranks
 absl::Span<const CauseSpec> HistoryCauses();      // what happens over time
 absl::Span<const CauseSpec> HolesCauses();        // holes behind blocks in use; pools and streams
 absl::Span<const CauseSpec> LeaksCauses();        // what stays from step to step
+absl::Span<const CauseSpec> LongLivedCauses();    // huge tensors from the setup on
 absl::Span<const CauseSpec> OptimizerCauses();
 absl::Span<const CauseSpec> PhasesCauses();  // beside the training
 absl::Span<const CauseSpec> SettingsCauses();

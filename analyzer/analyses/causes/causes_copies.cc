@@ -1,5 +1,4 @@
-// Long because: a set of weights is told in four ways, by its owners, its sizes, deep copies and the casts of autocast.
-// Causes that lie in what is there from the setup on: several sets of the same weights, and single huge tensors.
+// Several sets of the same weights: told by their owners, by their sizes, by deepcopy, or as casts that autocast keeps.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -24,18 +23,10 @@ using Indices = std::vector<std::size_t>;
 
 // Of what is allocated: below it a copy is what a method such as a moving average takes, and nothing to mend.
 constexpr double kLeastCopiesShare = 0.15;
-constexpr double kLeastTensorsShare = 0.3;
-constexpr double kLeastTensorShare = 0.1;  // of each of the few
-constexpr std::size_t kMostTensors = 3;
 // Of the bytes of a set, what must have its twin.
 constexpr double kLeastAlike = 0.9;
 constexpr std::size_t kLeastParameters = 4;
 constexpr double kLeastWithParameter = 0.6;  // of the bytes that a backward pass leaves
-
-bool HasFrame(const CauseContext& context, std::size_t index, bool (*is_such)(const trace::Frame&)) {
-  const trace::StackId stack = context.history->timeline->blocks()[index].stack;
-  return stack != trace::kNoStack && AnyFrame(context, stack, is_such);
-}
 
 bool IsDeepCopyFrame(const trace::Frame& frame) {
   return frame.function == "__deepcopy__" || frame.function == "deepcopy" || frame.function == "_deepcopy_dict";
@@ -47,8 +38,6 @@ bool IsOptimizerFrame(const trace::Frame& frame) {
   return frame.function == "step" || absl::StrContains(file.substr(file.find_last_of("/\\") + 1), "optim");
 }
 
-bool IsModuleFrame(const trace::Frame& frame) { return absl::StrContains(frame.file, "torch/nn/"); }
-
 std::uint64_t Bytes(const SizeCounts& counts) {
   std::uint64_t out = 0;
   for (const auto& [bytes, count] : counts) out += bytes * count;
@@ -58,12 +47,6 @@ std::uint64_t Bytes(const SizeCounts& counts) {
 std::size_t Count(const SizeCounts& counts) {
   std::size_t out = 0;
   for (const auto& [bytes, count] : counts) out += count;
-  return out;
-}
-
-SizeCounts SizesOf(const ProgramMemory& memory, const Indices& indices) {
-  SizeCounts out;
-  for (const std::size_t index : indices) ++out[memory.RequestedBytes(index)];
   return out;
 }
 
@@ -132,7 +115,7 @@ SizeCounts Times(const SizeCounts& set, std::size_t times) {
 // What is trained leaves gradients of its sizes; one more set of them, or one of half or twice the sizes, is a copy.
 Copies CopiesOfTrained(const ProgramMemory& memory, const Indices& lasting) {
   Copies out;
-  SizeCounts pool = SizesOf(memory, lasting);
+  SizeCounts pool = memory.SizesOf(lasting);
   const SizeCounts trained = WithParameter(memory.trained(), pool);
   if (Count(trained) < kLeastParameters) return out;
   const std::size_t same = TakeSets(pool, trained);
@@ -159,16 +142,16 @@ Copies CopiesByDeepCopy(const CauseContext& context, const ProgramMemory& memory
   Indices copied;
   Indices others;
   for (const std::size_t index : lasting) {
-    (HasFrame(context, index, IsDeepCopyFrame) ? copied : others).push_back(index);
+    (IsMadeUnder(context, index, IsDeepCopyFrame) ? copied : others).push_back(index);
   }
   Copies out;
   if (copied.size() < kLeastParameters) return out;
-  const SizeCounts there = SizesOf(memory, others);
+  const SizeCounts there = memory.SizesOf(others);
   std::uint64_t alike = 0;
   for (const std::size_t index : copied) {
     if (there.count(memory.RequestedBytes(index)) > 0) alike += memory.RequestedBytes(index);
   }
-  if (static_cast<double>(alike) < kLeastAlike * static_cast<double>(Bytes(SizesOf(memory, copied)))) return out;
+  if (static_cast<double>(alike) < kLeastAlike * static_cast<double>(Bytes(memory.SizesOf(copied)))) return out;
   out.sets = 1;
   out.blocks = copied;
   out.proof =
@@ -182,27 +165,7 @@ Indices LastingSets(const CauseContext& context, const ProgramMemory& memory) {
   Indices out;
   for (const std::size_t index : memory.lasting()) {
     const bool has_stack = context.history->timeline->blocks()[index].stack != trace::kNoStack;
-    if (has_stack && !HasFrame(context, index, IsOptimizerFrame)) out.push_back(index);
-  }
-  return out;
-}
-
-// Alive since before an earlier backward pass; without one, since before the first pass.
-bool IsFromTheSetup(const CauseContext& context, const ProgramMemory& memory, std::size_t index) {
-  const Pass& first = memory.passes().front();
-  return context.history->timeline->blocks()[index].alloc_event < std::min(first.begin, memory.Current()->begin);
-}
-
-// The tensor, with its gradient and state where it has them: blocks asked for with the same size.
-Indices WithGradientAndState(const ProgramMemory& memory, const Indices& tensors) {
-  Indices out = tensors;
-  for (const Indices* const others : {&memory.gradients(), &memory.state()}) {
-    for (const std::size_t index : *others) {
-      const bool is_same = std::any_of(tensors.begin(), tensors.end(), [&](std::size_t tensor) {
-        return memory.RequestedBytes(tensor) == memory.RequestedBytes(index);
-      });
-      if (is_same) out.push_back(index);
-    }
+    if (has_stack && !IsMadeUnder(context, index, IsOptimizerFrame)) out.push_back(index);
   }
   return out;
 }
@@ -349,7 +312,7 @@ class OwnedCopies {
   bool IsDeepCopy(const Module& module) const {
     for (const HeldRow& row : held_.rows) {
       if (row.holder.kind != "parameter" || !module.Has(row.holder)) continue;
-      if (!HasFrame(context_, row.indices.front(), IsDeepCopyFrame)) return false;
+      if (!IsMadeUnder(context_, row.indices.front(), IsDeepCopyFrame)) return false;
     }
     return true;
   }
@@ -518,84 +481,6 @@ CauseFinding DetectModelCopies(const CauseContext& context) {
   return out;
 }
 
-// Data of the program that is there from the setup on, by the variables that hold it.
-CauseFinding DataByOwner(const CauseContext& context, const HeldByName& held, const ProgramMemory& memory) {
-  constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
-  constexpr double kLeastDataShare = 0.2;
-  std::vector<Variable> data;
-  std::uint64_t bytes = 0;
-  for (Variable& variable : VariablesOf(held)) {
-    const bool is_data = variable.role == OwnerRole::kVariable &&
-                         IsShareOf(variable.bytes, kLeastTensorShare, AllocatedBytes(context)) &&
-                         std::all_of(variable.blocks.begin(), variable.blocks.end(), [&](std::size_t index) {
-                           return memory.Current() == nullptr || IsFromTheSetup(context, memory, index);
-                         });
-    if (!is_data) continue;
-    bytes += variable.bytes;
-    data.push_back(std::move(variable));
-  }
-  if (!IsMaterial(context, bytes) || !IsShareOf(bytes, kLeastDataShare, AllocatedBytes(context))) {
-    return Absent(kKind, absl::StrCat("variables from the setup on, but for the model, hold ", FormatBytes(bytes)));
-  }
-  CauseFinding out = Found(kKind, Confidence::kProven, 0);
-  TakeVariables(context, data, out);
-  out.evidence.push_back(absl::StrCat(OwnersText(out.holders), data.size() == 1 ? " has held " : " have held ",
-                                      FormatBytes(out.bytes), " in ", out.blocks.size(), " blocks since the setup, ",
-                                      ShareText(bytes, AllocatedBytes(context)), " of what is allocated"));
-  return out;
-}
-
-CauseFinding DetectLongLivedTensor(const CauseContext& context) {
-  constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
-  const ProgramMemory memory(context);
-  const HeldByName* const held = context.history->Owners();
-  if (held != nullptr && (memory.Current() != nullptr || context.history->leaks.empty())) {
-    CauseFinding data = DataByOwner(context, *held, memory);
-    if (data.finding == Finding::kFound) return data;
-  }
-  if (memory.Current() == nullptr) return Absent(kKind, "no pass forward was recorded before that moment");
-  const auto blocks = context.history->timeline->blocks();
-  const auto allocated = static_cast<double>(AllocatedBytes(context));
-  const SizeCounts sizes = SizesOf(memory, memory.lasting());
-  const auto is_weight = [&](std::size_t index) {
-    return HasFrame(context, index, IsModuleFrame) || memory.trained().count(memory.RequestedBytes(index)) > 0;
-  };
-  Indices large;
-  for (const std::size_t index : memory.lasting()) {
-    if (!IsFromTheSetup(context, memory, index)) continue;
-    const trace::Holder* const owner = held == nullptr ? nullptr : held->OwnerOf(index);
-    if (owner != nullptr && RoleOf(*owner) != OwnerRole::kWeights) continue;
-    // Layers are sets of equal tensors. Weights belong to the model: they are a cause only where they do not fit.
-    if (sizes.at(memory.RequestedBytes(index)) > kMostTensors) continue;
-    if (is_weight(index) && !ShortageAt(context).has_value()) continue;
-    if (static_cast<double>(blocks[index].size_bytes) >= kLeastTensorShare * allocated) large.push_back(index);
-  }
-  std::stable_sort(large.begin(), large.end(),
-                   [&](std::size_t a, std::size_t b) { return blocks[a].size_bytes > blocks[b].size_bytes; });
-  if (large.size() > kMostTensors) large.resize(kMostTensors);
-  const Indices all = WithGradientAndState(memory, large);
-  const std::uint64_t bytes = memory.BytesOf(all);
-  const std::size_t others = all.size() - large.size();
-  const std::string sentence = absl::StrCat(
-      large.size(), large.size() == 1 ? " tensor" : " tensors", " from before the first pass",
-      others == 0 ? ""
-                  : absl::StrCat(" of ", FormatBytes(memory.BytesOf(large)), " and ", others,
-                                 others == 1 ? " gradient or state of its size" : " gradients and states of its size"),
-      large.size() + others == 1 ? " holds " : " hold ", FormatBytes(bytes), ", ",
-      ShareText(bytes, AllocatedBytes(context)), " of what is allocated");
-  if (!IsMaterial(context, bytes) || static_cast<double>(bytes) < kLeastTensorsShare * allocated) {
-    return Absent(kKind, sentence);
-  }
-  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
-  out.blocks = all;
-  SetStacks(context, out);
-  out.evidence.push_back(sentence);
-  out.evidence.push_back(absl::StrCat("the largest: ", FormatBytes(blocks[large.front()].size_bytes), " from ",
-                                      LabelOf(context, blocks[large.front()].stack)));
-  if (std::all_of(large.begin(), large.end(), is_weight)) out.change = &changes::kSmallerTable;
-  return out;
-}
-
 constexpr CauseSpec kCopiesCauses[] = {
     {.kind = CauseKind::kModelCopies,
      .name = "model_copies",
@@ -603,12 +488,6 @@ constexpr CauseSpec kCopiesCauses[] = {
      .needs = CauseNeeds::kStacks,
      .detect = DetectModelCopies,
      .change = &changes::kCopiesOnHost},
-    {.kind = CauseKind::kLongLivedTensor,
-     .name = "long_lived_tensor",
-     .sentence = "A few tensors that live from the setup on hold much of the memory",
-     .needs = CauseNeeds::kStacks,
-     .detect = DetectLongLivedTensor,
-     .change = &changes::kTensorOnHost},
 };
 
 }  // namespace

@@ -85,6 +85,13 @@ bool AnyFrame(const CauseContext& context, trace::StackId stack, Predicate predi
                      [&](trace::FrameId id) { return predicate(context.history->stacks->frame(id)); });
 }
 
+// The same of the stack that made the block, an index in Timeline::blocks().
+template <typename Predicate>
+bool IsMadeUnder(const CauseContext& context, std::size_t block, Predicate predicate) {
+  const trace::StackId stack = context.history->timeline->blocks()[block].stack;
+  return stack != trace::kNoStack && AnyFrame(context, stack, predicate);
+}
+
 struct LiveBlock {
   const timeline::BlockSpan* block = nullptr;
   ProgramPart part{};

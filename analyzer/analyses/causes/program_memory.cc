@@ -78,6 +78,12 @@ std::uint64_t ProgramMemory::BytesOf(const std::vector<std::size_t>& indices) co
   return out;
 }
 
+SizeCounts ProgramMemory::SizesOf(const std::vector<std::size_t>& indices) const {
+  SizeCounts out;
+  for (const std::size_t index : indices) ++out[RequestedBytes(index)];
+  return out;
+}
+
 void ProgramMemory::FindPasses() {
   bool is_forward = false;
   for (std::size_t i = 0; i < timeline_.blocks().size(); ++i) {

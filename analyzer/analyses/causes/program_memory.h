@@ -60,6 +60,7 @@ class ProgramMemory {
   ProgramPart PartOfBlock(std::size_t index) const { return block_parts_[index]; }
   std::uint64_t RequestedBytes(std::size_t index) const;  // what was asked for; what the block spans where not known
   std::uint64_t BytesOf(const std::vector<std::size_t>& indices) const;  // what they span
+  SizeCounts SizesOf(const std::vector<std::size_t>& indices) const;     // by what was asked for
 
  private:
   void FindParts();

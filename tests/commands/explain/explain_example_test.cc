@@ -165,9 +165,9 @@ TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
   EXPECT_THAT(schema.SchemaFaults(), IsEmpty());
   ExpectSound(MustExplain({}), schema);
   ExpectSound(MustExplain(WithCapacity(12 * kGiB)), schema);
-  answers::ExplainSettings run_again = WithCapacity(12 * kGiB);
-  run_again.tried = answers::SettingRun{"expandable_segments:True", /*ends=*/true, 11 * kGiB};
-  ExpectSound(MustExplain(run_again), schema);
+  answers::ExplainSettings again = WithCapacity(12 * kGiB);
+  again.run_again = answers::SettingRun{"expandable_segments:True", /*ends=*/true, 11 * kGiB};
+  ExpectSound(MustExplain(again), schema);
   ExpectSound(MustExplainSnapshot(LeakingTraining()), schema);
   ExpectSound(MustExplainSnapshot(PoolCases().front().make().snapshot), schema);
   ExpectSound(MustExplainSnapshot(LeakyProgram()), schema);

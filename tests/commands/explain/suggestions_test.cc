@@ -109,7 +109,7 @@ TEST(SuggestionsTest, ARunHadTheSettingOfItsBaseline) {
 TEST(SuggestionsTest, WhatTheProgramItselfShowedComesFirst) {
   Explanation e = PastTwoWays();
   e.what_ifs.advice.paste = "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64";
-  e.what_ifs.tried = SettingRun{"expandable_segments:True", true, 70 * kMiB};
+  e.what_ifs.run_again = SettingRun{"expandable_segments:True", true, 70 * kMiB};
   const std::vector<Suggestion> actions = SuggestionsOf(e);
   ASSERT_THAT(actions, SizeIs(1));
   EXPECT_EQ(actions[0].proof, Proof::kRun);

@@ -56,7 +56,7 @@ struct Failed {
     accounting.live_bytes = 1000;
     growing = GrowingBytes{.bytes = 900, .bytes_per_step = 10};
   }
-  void Try(bool ends) { what_ifs.tried = SettingRun{"expandable_segments:True", ends, 90}; }
+  void Try(bool ends) { what_ifs.run_again = SettingRun{"expandable_segments:True", ends, 90}; }
   void ShortLater() {
     whatif::ProjectedPart& next = row().projected.emplace();
     next.ooms = 1;
@@ -94,7 +94,7 @@ struct RuleCase {
 const std::vector<RuleCase>& RuleCases() {
   static const auto* const kCases = new std::vector<RuleCase>{
       {"no_failure", OomVerdict::kHealthy, [](Failed&) {}, OomVerdict::kHealthy, "first", nullptr},
-      {"tried_and_ends", OomVerdict::kCapacity, [](Failed& of) { of.Try(true); }, OomVerdict::kFragmentation,
+      {"run_again_and_ends", OomVerdict::kCapacity, [](Failed& of) { of.Try(true); }, OomVerdict::kFragmentation,
        "fragmentation: run again under expandable_segments:True, the program ends", nullptr},
       {"leak", OomVerdict::kFragmentation, [](Failed& of) { of.Leak(); }, OomVerdict::kLeak, "leak: 900 B",
        "no setting cures a leak: expandable_segments:True gets past"},
@@ -105,7 +105,7 @@ const std::vector<RuleCase>& RuleCases() {
        "no setting makes room for the optimizer's state"},
       {"short_later", OomVerdict::kFragmentation, [](Failed& of) { of.ShortLater(); }, OomVerdict::kCapacity,
        "capacity: what comes next needs 200 B of 100 B", nullptr},
-      {"tried_and_fails", OomVerdict::kFragmentation, [](Failed& of) { of.Try(false); }, OomVerdict::kCapacity,
+      {"run_again_and_fails", OomVerdict::kFragmentation, [](Failed& of) { of.Try(false); }, OomVerdict::kCapacity,
        "capacity: run again under expandable_segments:True, the program runs out of memory as well",
        "run again under expandable_segments:True, the program runs"},
       {"not_reproduced", OomVerdict::kFragmentation, [](Failed& of) { of.what_ifs.rows[0].ooms = 0; },
@@ -178,7 +178,7 @@ TEST(VerdictTest, AnEarlierRuleGoesFirst) {
   EXPECT_EQ(rule_of(OomVerdict::kUnknown, {leak, to_come, is_short, fits, advise, own}), "no_failure");
   const auto ends = [](Failed& of) { of.Try(true); };
   const auto fails = [](Failed& of) { of.Try(false); };
-  EXPECT_EQ(rule_of(OomVerdict::kLimit, {ends, leak}), "tried_and_ends");
+  EXPECT_EQ(rule_of(OomVerdict::kLimit, {ends, leak}), "run_again_and_ends");
   EXPECT_EQ(rule_of(OomVerdict::kLimit, {leak, fails}), "leak");
   EXPECT_EQ(rule_of(OomVerdict::kLimit, {to_come}), "limit_to_raise");
   EXPECT_EQ(rule_of(OomVerdict::kLimit, {to_come, advise}), "not_of_this_allocator");
@@ -187,7 +187,7 @@ TEST(VerdictTest, AnEarlierRuleGoesFirst) {
   EXPECT_EQ(rule_of(OomVerdict::kCapacity, {to_come, is_short, fits, advise, own}), "optimizer_state_to_come");
   EXPECT_EQ(rule_of(OomVerdict::kCapacity, {is_short, fits, advise, own}), "short_later");
   EXPECT_EQ(rule_of(OomVerdict::kCapacity, {is_short, fails, fits, advise}), "short_later");
-  EXPECT_EQ(rule_of(OomVerdict::kCapacity, {fails, fits, advise}), "tried_and_fails");
+  EXPECT_EQ(rule_of(OomVerdict::kCapacity, {fails, fits, advise}), "run_again_and_fails");
   EXPECT_EQ(rule_of(OomVerdict::kCapacity, {fails, own}), "own_allocator_carries_through");
   EXPECT_EQ(rule_of(OomVerdict::kCapacity, {fits, advise, own}), "not_reproduced");
   EXPECT_EQ(rule_of(OomVerdict::kCapacity, {advise, own}), "setting_carries_through");
