@@ -22,6 +22,7 @@ void AddConvert(CommandLine& line);    // a recording, snapshot, trace or packin
 void AddEstimate(CommandLine& line);   // the memory of a training or inference run before it starts
 void AddRun(CommandLine& line);        // runs a workload and captures it: a command below it for each workload
 void AddWatch(CommandLine& line);      // where a recorded run is now, as it goes
+void AddAttach(CommandLine& line);     // who holds the memory of a program that runs, however it was started
 void AddDocuments(CommandLine& line);  // guide and schema: the documents kept in the program
 void AddMcp(CommandLine& line);        // the answers as tools of the Model Context Protocol
 

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   AddBound(line);
   AddReplay(line);
   AddWatch(line);
+  AddAttach(line);
   line.Under("Keep");
   AddConvert(line);
   line.Under("Read");

@@ -133,7 +133,7 @@ int RunNames(const WatchFlags& flags) {
   if (absl::Status status = WaitForAnswer(*process); !status.ok()) return Fail(kUnreadable, status);
   const absl::StatusOr<answers::AskedNames> names = answers::ReadNames(process->snapshot());
   if (!names.ok()) return Fail(kUnreadable, names.status());
-  return Print(report::ToText(*process, *names)) ? kOk : kUnreadable;
+  return Print(report::ToText(process->pid(), *names, process->snapshot())) ? kOk : kUnreadable;
 }
 
 int RunWatch(const WatchFlags& flags) {

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -16,11 +15,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "allocator/base/units.h"
+#include "analyzer/analyses/holders/name_diff.h"
 #include "analyzer/analyses/steps/steps.h"
 #include "analyzer/formats/input_file.h"
 #include "commands/shared/held_text.h"
 #include "commands/shared/input.h"
 #include "commands/shared/layout.h"
+#include "commands/shared/processes.h"
 #include "commands/shared/traced_run.h"
 
 namespace ashlar::answers {
@@ -46,17 +48,6 @@ std::string RecordFolder(const std::string& process) {
   return "";
 }
 
-std::vector<std::int64_t> ChildrenOf(const std::string& process) {
-  std::vector<std::int64_t> out;
-  std::error_code error;
-  for (const auto& thread : files::directory_iterator(process + "/task", error)) {
-    std::ifstream children(thread.path() / "children");
-    out.insert(out.end(), std::istream_iterator<std::int64_t>(children), {});
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
 // The recorder leaves this file where it answers SIGUSR1 with names (hollow/python/ashlar_hollow/signals.py).
 std::optional<std::string> SnapshotOfOneThatAnswers(std::int64_t pid, const std::string& process) {
   const files::path folder = RecordFolder(process);
@@ -68,23 +59,17 @@ std::optional<std::string> SnapshotOfOneThatAnswers(std::int64_t pid, const std:
 }  // namespace
 
 absl::StatusOr<AskedProcess> AskedProcess::Find(std::int64_t pid) {
-  std::error_code error;
-  if (!files::exists(absl::StrCat("/proc/", pid), error)) {
-    return absl::NotFoundError(absl::StrCat("there is no process ", pid));
-  }
-  std::vector<std::int64_t> below = {pid};
-  for (std::size_t i = 0; i < below.size(); ++i) {
-    const std::string process = absl::StrCat("/proc/", below[i]);
-    if (auto snapshot = SnapshotOfOneThatAnswers(below[i], process)) {
-      return AskedProcess(below[i], *std::move(snapshot));
+  const std::vector<std::int64_t> processes = ProcessesFrom(pid);
+  if (processes.empty()) return absl::NotFoundError(absl::StrCat("there is no process ", pid));
+  for (const std::int64_t one : processes) {
+    if (auto snapshot = SnapshotOfOneThatAnswers(one, absl::StrCat("/proc/", one))) {
+      return AskedProcess(one, *std::move(snapshot));
     }
-    for (const std::int64_t child : ChildrenOf(process)) below.push_back(child);
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "process ", pid,
-      " cannot be asked for names: it has to run under ashlar record or ashlar dry-run, have used PyTorch's CUDA in "
-      "its "
-      "main thread, and have no handler of SIGUSR1 of its own; in a program itself, ashlar_gpu.names() tells them"));
+      " cannot be asked for names: it has to run under ashlar record or ashlar dry-run, have used PyTorch's CUDA in its "
+      "main thread, and have no handler of SIGUSR1 of its own; ashlar attach ", pid, " asks any other"));
 }
 
 absl::Status AskedProcess::Ask() {
@@ -127,11 +112,33 @@ absl::StatusOr<AskedNames> ReadNames(const std::string& snapshot) {
 }  // namespace ashlar::answers
 
 namespace ashlar::report {
+namespace {
 
-std::string ToText(const answers::AskedProcess& process, const answers::AskedNames& names) {
-  std::string out = absl::StrFormat("process %d, %.1f s ago\n", process.pid(), names.age_seconds);
+constexpr std::size_t kMostGrowthRows = 8;
+constexpr std::size_t kGrowthColumns = 32;  // before the name
+constexpr std::size_t kGrowthWidth = 104;
+
+}  // namespace
+
+std::string ToText(std::int64_t pid, const answers::AskedNames& names, const std::string& snapshot) {
+  std::string out = absl::StrFormat("process %d, %.1f s ago\n", pid, names.age_seconds);
   AppendHeld(names.held, out);
-  absl::StrAppend(&out, "\nashlar explain ", Printable(process.snapshot()), " tells more, while the program runs\n");
+  if (!snapshot.empty()) {
+    absl::StrAppend(&out, "\nashlar explain ", Printable(snapshot), " tells more, while the program runs\n");
+  }
+  return out;
+}
+
+std::string GrowthBetween(const answers::AskedNames& before, const answers::AskedNames& now) {
+  std::string out = absl::StrFormat("\n%s live, %s since the look before\n", FormatBytes(now.held.live_bytes),
+                                    FormatSignedBytes(static_cast<std::int64_t>(now.held.live_bytes - before.held.live_bytes)));
+  std::size_t shown = 0;
+  for (const analyses::NameDiffRow& row : analyses::DiffNames(before.held, now.held)) {
+    if (row.GrownBytes() == 0 || shown++ == kMostGrowthRows) break;
+    out += absl::StrFormat("  %12s  to %11s  %s\n", FormatSignedBytes(row.GrownBytes()), FormatBytes(row.b.bytes),
+                           MiddleCut(HolderText(row.holder), LabelRoom(kGrowthColumns, kGrowthWidth)));
+  }
+  if (shown == 0) out += "  nothing has grown\n";
   return out;
 }
 

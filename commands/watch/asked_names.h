@@ -50,8 +50,11 @@ absl::StatusOr<AskedNames> ReadNames(const std::string& snapshot);
 
 namespace ashlar::report {
 
-// WHO HOLDS IT, how old that is, and where more of it is told.
-std::string ToText(const answers::AskedProcess& process, const answers::AskedNames& names);
+// WHO HOLDS IT, how old that is, and the file where more of it is told, if there is one.
+std::string ToText(std::int64_t pid, const answers::AskedNames& names, const std::string& snapshot);
+
+// What has grown since an earlier look at the same process, by name, most first.
+std::string GrowthBetween(const answers::AskedNames& before, const answers::AskedNames& now);
 
 }  // namespace ashlar::report
 
