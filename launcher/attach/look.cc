@@ -20,6 +20,7 @@ namespace {
 namespace files = std::filesystem;
 
 constexpr const char* kAnswer = "/answer.json";
+constexpr const char* kLine = "line.py";
 
 std::string RootOf(std::int64_t pid) { return absl::StrCat("/proc/", pid, "/root"); }
 
@@ -53,7 +54,9 @@ absl::StatusOr<Look> Look::Begin(PythonProcess& process, const LookOptions& opti
   Look out(process, *folder);
   if (absl::Status status = out.Fill(options, python_folder); !status.ok()) return status;
   const std::string seen_there = folder->substr(RootOf(process.pid()).size());
-  if (absl::Status status = process.Queue(LineThatRuns(seen_there + "/attached.py")); !status.ok()) return status;
+  const std::string line = LineThatRuns(seen_there + "/attached.py");
+  std::ofstream(absl::StrCat(*folder, "/", kLine)) << line;
+  if (absl::Status status = process.Queue(line, absl::StrCat(seen_there, "/", kLine)); !status.ok()) return status;
   return out;
 }
 
@@ -78,7 +81,13 @@ Look::~Look() {
   if (folder_.empty()) return;
   const bool has_answered = HasAnswered();
   std::error_code error;
-  files::remove_all(folder_, error);  // a line that has not run finds nothing then
+  if (process_->WillReadFile(has_answered)) {
+    for (const auto& one : files::directory_iterator(folder_, error)) {
+      if (one.path().filename() != kLine) files::remove_all(one.path(), error);
+    }
+  } else {
+    files::remove_all(folder_, error);  // a line that has not run finds nothing then
+  }
   process_->LetGo(has_answered);
 }
 

@@ -1,17 +1,24 @@
 #include "launcher/attach/python_process.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <system_error>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "commands/shared/processes.h"
 #include "launcher/attach/held_thread.h"
@@ -68,6 +75,28 @@ absl::StatusOr<std::uint64_t> AskApart(const std::function<absl::StatusOr<std::u
   return answer.value;
 }
 
+bool HasOurFiles(std::int64_t pid) {
+  struct stat ours{}, theirs{};
+  return stat("/", &ours) == 0 && stat(absl::StrCat("/proc/", pid, "/root/").c_str(), &theirs) == 0 &&
+         ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+bool RunsSilently(std::vector<std::string> command) {
+  std::vector<char*> arguments;
+  for (std::string& one : command) arguments.push_back(one.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    posix_spawn_file_actions_addopen(&actions, file, "/dev/null", O_RDWR, 0);
+  }
+  pid_t child = 0;
+  const int failed = posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  int status = 0;
+  return failed == 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 }  // namespace
 
 absl::StatusOr<PythonProcess> PythonProcess::Find(std::int64_t pid) {
@@ -105,7 +134,23 @@ absl::StatusOr<PythonProcess::Functions> PythonProcess::FunctionsOf(std::int64_t
 
 bool PythonProcess::IsAlive() const { return kill(static_cast<pid_t>(pid_), 0) == 0 || errno == EPERM; }
 
-absl::Status PythonProcess::Queue(const std::string& line) {
+absl::Status PythonProcess::Queue(const std::string& line, const std::string& file) {
+  absl::Status status = QueueAsPendingCall(line);
+  is_remote_ = absl::IsUnimplemented(status) && HasTakenRemotely(file);
+  return is_remote_ ? absl::OkStatus() : status;
+}
+
+// Asked by the process's own Python, as only the same release can.
+bool PythonProcess::HasTakenRemotely(const std::string& file) const {
+  if (!HasOurFiles(pid_)) return false;
+  std::error_code error;
+  const std::string python = std::filesystem::read_symlink(absl::StrCat("/proc/", pid_, "/exe"), error);
+  if (error || !absl::StartsWith(python.substr(python.rfind('/') + 1), "python3")) return false;
+  return RunsSilently({python, "-I", "-S", "-c", "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])",
+                       absl::StrCat(pid_), file});
+}
+
+absl::Status PythonProcess::QueueAsPendingCall(const std::string& line) {
   const std::uint64_t bytes = (line.size() + kPageBytes) / kPageBytes * kPageBytes;  // with the zero at its end
   const auto thread = static_cast<pid_t>(pid_);
   const absl::StatusOr<std::uint64_t> page = AskApart([&]() -> absl::StatusOr<std::uint64_t> {
