@@ -15,7 +15,7 @@
 #include "commands/watch_screen.h"
 #include "console/command.h"
 #include "console/installed_files.h"
-#include "launcher/attach/look.h"
+#include "launcher/attach/heap_look.h"
 #include "launcher/attach/python_process.h"
 
 namespace ashlar::cli {
@@ -27,7 +27,7 @@ constexpr double kMostAttachSeconds = 3600;
 
 struct AttachFlags {
   std::int64_t pid = 0;
-  LookOptions look;
+  HeapLookOptions look;
   double timeout_seconds = 30;
   std::string watch;
   std::string save;
@@ -42,7 +42,7 @@ std::optional<double> SecondsOf(absl::string_view text) {
 }
 
 // Python answers between two of its instructions: a call of a library that lasts is waited for.
-absl::Status WaitForLook(const PythonProcess& process, const Look& look, double timeout_seconds,
+absl::Status WaitForLook(const PythonProcess& process, const HeapLook& look, double timeout_seconds,
                          const WatchScreen& signals) {
   const auto most = static_cast<int>(timeout_seconds * 1000);
   for (int waited = 0; !look.HasAnswered(); waited += kAttachLookMilliseconds) {
@@ -60,7 +60,7 @@ absl::Status WaitForLook(const PythonProcess& process, const Look& look, double 
   return look.Take();
 }
 
-absl::Status Keep(const Look& look, const std::string& file) {
+absl::Status Keep(const HeapLook& look, const std::string& file) {
   std::error_code error;
   std::filesystem::copy_file(look.snapshot(), file, std::filesystem::copy_options::overwrite_existing, error);
   return error ? absl::UnavailableError(absl::StrCat(file, ": ", error.message())) : absl::OkStatus();
@@ -68,7 +68,7 @@ absl::Status Keep(const Look& look, const std::string& file) {
 
 absl::StatusOr<answers::AskedNames> TakeLook(PythonProcess& process, const AttachFlags& flags,
                                              const std::string& python_folder, const WatchScreen& signals) {
-  const absl::StatusOr<Look> look = Look::Begin(process, flags.look, python_folder);
+  const absl::StatusOr<HeapLook> look = HeapLook::Begin(process, flags.look, python_folder);
   if (!look.ok()) return look.status();
   if (absl::Status status = WaitForLook(process, *look, flags.timeout_seconds, signals); !status.ok()) return status;
   if (!flags.save.empty()) {
@@ -103,14 +103,16 @@ int RunAttach(const AttachFlags& flags) {
 }  // namespace
 
 void AddAttach(CommandLine& line) {
-  Command app = line.AddCommand("attach", "who holds the memory of a PyTorch program that runs, however it was started");
+  Command app =
+      line.AddCommand("attach", "who holds the memory of a PyTorch program that runs, however it was started");
   app.Example("ashlar attach 4242 --watch 60s");
   auto flags = std::make_shared<AttachFlags>();
   app.Add("pid", flags->pid, "the number of the process, or of its launcher").Required().Between(1, INT32_MAX);
   app.Add("--watch", flags->watch, "looks again after this time, and prints what has grown, by name; Ctrl-C ends it")
       .Takes("60s");
   app.Add("--save", flags->save, "keeps the snapshot of the newest look, for ashlar explain").Takes("FILE");
-  app.Add("--seconds", flags->look.seconds, "the most that a look at the names may take; the program waits (default 10)");
+  app.Add("--seconds", flags->look.seconds,
+          "the most that a look at the names may take; the program waits (default 10)");
   app.Add("--timeout", flags->timeout_seconds,
           "how long the program's next line of Python is waited for, in seconds (default 30)");
   app.Add("--redact", flags->look.redacts, "v1 and file2.py in the place of the program's names");

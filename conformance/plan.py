@@ -2,6 +2,7 @@
 import random
 
 import advice
+import attached
 import big
 import captures
 import cards
@@ -41,7 +42,7 @@ def releases(named, is_all):
 
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
-    plain = (programs, small_values, reported, what_if, big, cards, recording, published, others, llama,
+    plain = (programs, small_values, reported, what_if, big, cards, recording, attached, published, others, llama,
              under, python_integrations, cxx_integrations, driver, python_api_rows, opened_rows, advice, holders, unseen_rows, causes, policy,
              tuning, megatron_rows, fitted_rows)
     out = captures.rows(of_releases)

@@ -66,10 +66,12 @@ absl::StatusOr<AskedProcess> AskedProcess::Find(std::int64_t pid) {
       return AskedProcess(one, *std::move(snapshot));
     }
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "process ", pid,
-      " cannot be asked for names: it has to run under ashlar record or ashlar dry-run, have used PyTorch's CUDA in its "
-      "main thread, and have no handler of SIGUSR1 of its own; ashlar attach ", pid, " asks any other"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("process ", pid,
+                   " cannot be asked for names: it has to run under ashlar record or ashlar dry-run, have used "
+                   "PyTorch's CUDA in its "
+                   "main thread, and have no handler of SIGUSR1 of its own; ashlar attach ",
+                   pid, " asks any other"));
 }
 
 absl::Status AskedProcess::Ask() {
@@ -130,8 +132,9 @@ std::string ToText(std::int64_t pid, const answers::AskedNames& names, const std
 }
 
 std::string GrowthBetween(const answers::AskedNames& before, const answers::AskedNames& now) {
-  std::string out = absl::StrFormat("\n%s live, %s since the look before\n", FormatBytes(now.held.live_bytes),
-                                    FormatSignedBytes(static_cast<std::int64_t>(now.held.live_bytes - before.held.live_bytes)));
+  std::string out =
+      absl::StrFormat("\n%s live, %s since the look before\n", FormatBytes(now.held.live_bytes),
+                      FormatSignedBytes(static_cast<std::int64_t>(now.held.live_bytes - before.held.live_bytes)));
   std::size_t shown = 0;
   for (const analyses::NameDiffRow& row : analyses::DiffNames(before.held, now.held)) {
     if (row.GrownBytes() == 0 || shown++ == kMostGrowthRows) break;

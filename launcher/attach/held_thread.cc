@@ -129,9 +129,10 @@ absl::StatusOr<std::uint64_t> HeldThread::Call(std::uint64_t function, const std
   call.rsp = ((registers_.rsp - kRedZoneBytes - kFrameBytes) & ~std::uint64_t{15}) - sizeof(kReturnsTo);
   call.rip = function;
   call.rax = 0;
-  call.orig_rax = ~0ULL;  // no system call is begun again in its place
+  call.orig_rax = ~0ULL;     // no system call is begun again in its place
   call.eflags &= ~0x500ULL;  // direction, and single steps
-  constexpr std::array<unsigned long long user_regs_struct::*, 6> kPlaces = {  // NOLINT(google-runtime-int): theirs
+  constexpr std::array<unsigned long long user_regs_struct::*, 6> kPlaces = {
+      // NOLINT(google-runtime-int): theirs
       &user_regs_struct::rdi, &user_regs_struct::rsi, &user_regs_struct::rdx,
       &user_regs_struct::rcx, &user_regs_struct::r8,  &user_regs_struct::r9};
   for (std::size_t i = 0; i < kPlaces.size(); ++i) call.*kPlaces[i] = arguments[i];
@@ -160,7 +161,8 @@ absl::StatusOr<user_regs_struct> HeldThread::WaitForReturn(std::chrono::millisec
   user_regs_struct registers{};
   for (auto deadline = begin + limit; true; deadline += limit) {
     const std::optional<Stop> stop = WaitForStop(thread_, deadline);
-    if (stop.has_value() && stop->has_ended) return absl::NotFoundError(absl::StrCat("process ", thread_, " has ended"));
+    if (stop.has_value() && stop->has_ended)
+      return absl::NotFoundError(absl::StrCat("process ", thread_, " has ended"));
     if (!stop.has_value()) {
       if (absl::Status status = Interrupt(thread_); !status.ok()) return status;
     }

@@ -7,8 +7,9 @@
 //                                            // let go by the destructor
 //
 // Linux on x86-64, by ptrace(2). What a function calls may wait for a lock that the thread has: a call that does not
-// come back is given up, and the thread goes on where it was. A process that dies while it holds a thread in a call would
-// take that process with it: hold threads in a child that no signal reaches. Thread rule: one thread of ours, from Hold on.
+// come back is given up, and the thread goes on where it was. A process that dies while it holds a thread in a call
+// would take that process with it: hold threads in a child that no signal reaches. Thread rule: one thread of ours,
+// from Hold on.
 #ifndef ASHLAR_LAUNCHER_ATTACH_HELD_THREAD_H_
 #define ASHLAR_LAUNCHER_ATTACH_HELD_THREAD_H_
 
@@ -29,8 +30,8 @@ namespace ashlar::cli {
 
 class HeldThread {
  public:
-  // PermissionDenied where the system refuses (kernel.yama.ptrace_scope, another user, a debugger that is there already);
-  // DeadlineExceeded where the thread cannot be stopped: it waits for a device, or the process is stopped.
+  // PermissionDenied where the system refuses (kernel.yama.ptrace_scope, another user, a debugger that is there
+  // already); DeadlineExceeded where the thread cannot be stopped: it waits for a device, or the process is stopped.
   static absl::StatusOr<std::unique_ptr<HeldThread>> Hold(pid_t thread);
   ~HeldThread();
   HeldThread(const HeldThread&) = delete;

@@ -9,8 +9,8 @@
 #include <sstream>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -57,7 +57,8 @@ std::uint64_t DynamicSection(int memory, const LoadedObject& object, const Elf64
 
 std::optional<DynamicTables> TablesOf(int memory, const LoadedObject& object) {
   const auto header = Peek<Elf64_Ehdr>(memory, object.begin);
-  if (!header.has_value() || !absl::StartsWith(absl::string_view(reinterpret_cast<const char*>(header->e_ident), 4), ELFMAG) ||
+  if (!header.has_value() ||
+      !absl::StartsWith(absl::string_view(reinterpret_cast<const char*>(header->e_ident), 4), ELFMAG) ||
       header->e_ident[EI_CLASS] != ELFCLASS64) {
     return std::nullopt;
   }
@@ -127,7 +128,8 @@ std::optional<MapLine> ReadMapLine(const std::string& line) {
   MapLine out;
   char dash = 0;
   std::string permissions, device, inode;
-  if (!(in >> std::hex >> out.begin >> dash >> out.end >> permissions >> out.offset >> device >> inode)) return std::nullopt;
+  if (!(in >> std::hex >> out.begin >> dash >> out.end >> permissions >> out.offset >> device >> inode))
+    return std::nullopt;
   std::getline(in >> std::ws, out.path);
   out.is_code = permissions.find('x') != std::string::npos;
   return absl::StartsWith(out.path, "/") ? std::optional(std::move(out)) : std::nullopt;
@@ -151,7 +153,8 @@ std::vector<LoadedObject> ObjectsOf(std::int64_t pid) {
 std::string StatusLine(std::int64_t pid, absl::string_view key) {
   std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
   for (std::string line; std::getline(status, line);) {
-    if (absl::StartsWith(line, key)) return std::string(absl::StripAsciiWhitespace(absl::string_view(line).substr(key.size())));
+    if (absl::StartsWith(line, key))
+      return std::string(absl::StripAsciiWhitespace(absl::string_view(line).substr(key.size())));
   }
   return "";
 }
@@ -167,8 +170,8 @@ int PtraceScope() {
 
 absl::Status NotAllowed(std::int64_t pid) {
   if (const std::string tracer = StatusLine(pid, "TracerPid:"); !tracer.empty() && tracer != "0") {
-    return absl::PermissionDeniedError(absl::StrCat("process ", pid, " is held by process ", tracer,
-                                                    ", a debugger or tracer: end that first"));
+    return absl::PermissionDeniedError(
+        absl::StrCat("process ", pid, " is held by process ", tracer, ", a debugger or tracer: end that first"));
   }
   const std::vector<std::string> users = absl::StrSplit(StatusLine(pid, "Uid:"), '\t');
   if (geteuid() != 0 && !users.empty() && users[0] != absl::StrCat(geteuid())) {
@@ -180,9 +183,9 @@ absl::Status NotAllowed(std::int64_t pid) {
         "process ", pid, ": the system lets no process look into another (kernel.yama.ptrace_scope is ", scope, ")",
         scope < 3 ? ": run ashlar attach with sudo, or sysctl kernel.yama.ptrace_scope=0" : ""));
   }
-  return absl::PermissionDeniedError(
-      absl::StrCat("process ", pid,
-                   ": the system does not let this process look into it: in a container it takes --cap-add=SYS_PTRACE"));
+  return absl::PermissionDeniedError(absl::StrCat(
+      "process ", pid,
+      ": the system does not let this process look into it: in a container it takes --cap-add=SYS_PTRACE"));
 }
 
 absl::StatusOr<LoadedFunctions> LoadedFunctions::Of(std::int64_t pid) {

@@ -1,5 +1,5 @@
-// Where the exported functions of another process are: read from its memory as its dynamic linker laid it out, so that it
-// need not have its files here (containers, deleted files).
+// Where the exported functions of another process are: read from its memory as its dynamic linker laid it out, so that
+// it need not have its files here (containers, deleted files).
 //
 //   absl::StatusOr<LoadedFunctions> functions = LoadedFunctions::Of(pid);
 //   functions->Find("Py_AddPendingCall");    // an address in that process, or nullopt

@@ -76,7 +76,8 @@ absl::StatusOr<std::uint64_t> AskApart(const std::function<absl::StatusOr<std::u
 }
 
 bool HasOurFiles(std::int64_t pid) {
-  struct stat ours{}, theirs{};
+  struct stat ours {
+  }, theirs{};
   return stat("/", &ours) == 0 && stat(absl::StrCat("/proc/", pid, "/root/").c_str(), &theirs) == 0 &&
          ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
@@ -108,8 +109,8 @@ absl::StatusOr<PythonProcess> PythonProcess::Find(std::int64_t pid) {
     if (!functions.ok()) return functions.status();
     return PythonProcess(one, *functions);
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("process ", pid, ": neither it nor a process below it has loaded PyTorch with CUDA: nothing is held there"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "process ", pid, ": neither it nor a process below it has loaded PyTorch with CUDA: nothing is held there"));
 }
 
 absl::StatusOr<PythonProcess::Functions> PythonProcess::FunctionsOf(std::int64_t pid) {
@@ -120,9 +121,9 @@ absl::StatusOr<PythonProcess::Functions> PythonProcess::FunctionsOf(std::int64_t
     const char* name;
     std::uint64_t* at;
   };
-  for (const Wanted& wanted : {Wanted{"Py_AddPendingCall", &out.add_pending_call},
-                               Wanted{"PyRun_SimpleString", &out.run_simple_string}, Wanted{"mmap", &out.map},
-                               Wanted{"munmap", &out.unmap}}) {
+  for (const Wanted& wanted :
+       {Wanted{"Py_AddPendingCall", &out.add_pending_call}, Wanted{"PyRun_SimpleString", &out.run_simple_string},
+        Wanted{"mmap", &out.map}, Wanted{"munmap", &out.unmap}}) {
     const std::optional<std::uint64_t> at = loaded->Find(wanted.name);
     if (!at.has_value()) {
       return absl::FailedPreconditionError(absl::StrCat("process ", pid, ": its ", wanted.name, " was not found"));
@@ -163,14 +164,16 @@ absl::Status PythonProcess::QueueAsPendingCall(const std::string& line) {
         const absl::StatusOr<std::uint64_t> mapped = (*held)->Call(
             functions_.map, {0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0});
         if (!mapped.ok()) return mapped.status();
-        if (*mapped == ~std::uint64_t{0}) return absl::ResourceExhaustedError(absl::StrCat("process ", pid_, " has no memory"));
+        if (*mapped == ~std::uint64_t{0})
+          return absl::ResourceExhaustedError(absl::StrCat("process ", pid_, " has no memory"));
         at = *mapped;
         if (absl::Status status = (*held)->Write(at, line); !status.ok()) return status;
       }
       const absl::StatusOr<std::uint64_t> queued =
           (*held)->Call(functions_.add_pending_call, {functions_.run_simple_string, at, 0, 0, 0, 0});
       if (queued.ok() && static_cast<std::int32_t>(*queued) == 0) return at;
-      last = queued.ok() ? absl::ResourceExhaustedError(absl::StrCat("process ", pid_, " has much to do already")) : queued.status();
+      last = queued.ok() ? absl::ResourceExhaustedError(absl::StrCat("process ", pid_, " has much to do already"))
+                         : queued.status();
       if (absl::IsNotFound(last)) return last;
       held->reset();
       usleep(kBetweenTries);

@@ -1,15 +1,15 @@
-// A process that runs Python, and was not started under us: a line of Python is queued in it, which its main thread runs
-// between two of its own instructions, with the GIL, as one of Python's pending calls. Where threads cannot be held
-// (HeldThread: processors other than x86-64) by sys.remote_exec, from Python 3.14 on, where the process sees the files that
-// this one sees: it reaches no thread that waits for a lock, and prints an error where its file is gone.
+// A process that runs Python, and was not started under us: a line of Python is queued in it, which its main thread
+// runs between two of its own instructions, with the GIL, as one of Python's pending calls. Where threads cannot be
+// held (HeldThread: processors other than x86-64) by sys.remote_exec, from Python 3.14 on, where the process sees the
+// files that this one sees: it reaches no thread that waits for a lock, and prints an error where its file is gone.
 //
 //   absl::StatusOr<PythonProcess> process = PythonProcess::Find(pid);
 //   process->Queue("import gc\ngc.collect()\n", file_with_the_same);
 //   ...
 //   process->LetGo(has_run);
 //
-// For pending calls the process is held for some milliseconds for each of the three, by a child of this process that no signal reaches: to
-// end this program does it no harm. Thread rule: before any thread of ours.
+// For pending calls the process is held for some milliseconds for each of the three, by a child of this process that no
+// signal reaches: to end this program does it no harm. Thread rule: before any thread of ours.
 #ifndef ASHLAR_LAUNCHER_ATTACH_PYTHON_PROCESS_H_
 #define ASHLAR_LAUNCHER_ATTACH_PYTHON_PROCESS_H_
 

@@ -1,6 +1,6 @@
-// `ashlar attach`: a look into programs that were not started under us. They are Python's own, and say of themselves that
-// nothing of the look stayed; PyTorch is a stand-in that has not used CUDA, so that the answer is one line. The looks at
-// real PyTorch are rows of conformance.
+// `ashlar attach`: a look into programs that were not started under us. They are Python's own, and say of themselves
+// that nothing of the look stayed; PyTorch is a stand-in that has not used CUDA, so that the answer is one line. The
+// looks at real PyTorch are rows of conformance.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -37,8 +37,8 @@ class AttachTest : public CliTest {
  protected:
   ~AttachTest() override { End(); }
 
-  // Runs `lines` once it has said "ready"; a library lies under the name by which PyTorch's CUDA is known. At its end it
-  // says what it has beside what it had: modules, names of __main__, signal handlers, and its files in /tmp.
+  // Runs `lines` once it has said "ready"; a library lies under the name by which PyTorch's CUDA is known. At its end
+  // it says what it has beside what it had: modules, names of __main__, signal handlers, and its files in /tmp.
   void Start(const std::string& lines) {
     namespace fs = std::filesystem;
     Dl_info library{};

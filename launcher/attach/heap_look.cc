@@ -1,4 +1,4 @@
-#include "launcher/attach/look.h"
+#include "launcher/attach/heap_look.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,8 +37,8 @@ void GiveTo(const struct stat& owner, const std::string& path) {
   if (geteuid() == 0) static_cast<void>(lchown(path.c_str(), owner.st_uid, owner.st_gid) == 0);
 }
 
-// Runs what lies in the folder without a name of its own in the program's __main__; nothing comes out. A file that is not
-// closed would be warned of there.
+// Runs what lies in the folder without a name of its own in the program's __main__; nothing comes out. A file that is
+// not closed would be warned of there.
 std::string LineThatRuns(const std::string& file) {
   const std::string path = nlohmann::json(file).dump();  // quoted as Python quotes
   return absl::StrCat("try:\n exec(compile((lambda file: (file.read(), file.close()))(__import__('io').open(", path,
@@ -48,10 +48,11 @@ std::string LineThatRuns(const std::string& file) {
 
 }  // namespace
 
-absl::StatusOr<Look> Look::Begin(PythonProcess& process, const LookOptions& options, const std::string& python_folder) {
+absl::StatusOr<HeapLook> HeapLook::Begin(PythonProcess& process, const HeapLookOptions& options,
+                                         const std::string& python_folder) {
   const absl::StatusOr<std::string> folder = MakeFolder(process.pid());
   if (!folder.ok()) return folder.status();
-  Look out(process, *folder);
+  HeapLook out(process, *folder);
   if (absl::Status status = out.Fill(options, python_folder); !status.ok()) return status;
   const std::string seen_there = folder->substr(RootOf(process.pid()).size());
   const std::string line = LineThatRuns(seen_there + "/attached.py");
@@ -60,24 +61,25 @@ absl::StatusOr<Look> Look::Begin(PythonProcess& process, const LookOptions& opti
   return out;
 }
 
-absl::Status Look::Fill(const LookOptions& options, const std::string& python_folder) const {
+absl::Status HeapLook::Fill(const HeapLookOptions& options, const std::string& python_folder) const {
   const std::string from = python_folder + "/ashlar_hollow/";
   std::error_code error;
   for (const char* part : {"attached.py", "observer.py", "holders"}) {
     files::copy(from + part, absl::StrCat(folder_, "/", part), files::copy_options::recursive, error);
     if (error) return absl::NotFoundError(absl::StrCat(from, part, ": ", error.message()));
   }
-  std::ofstream(folder_ + "/request.json") << nlohmann::json{{"seconds", options.seconds}, {"redacts", options.redacts}};
-  struct stat owner{};
+  std::ofstream(folder_ + "/request.json")
+      << nlohmann::json{{"seconds", options.seconds}, {"redacts", options.redacts}};
+  struct stat owner {};
   if (stat(absl::StrCat("/proc/", process_->pid()).c_str(), &owner) != 0) return absl::OkStatus();
   GiveTo(owner, folder_);
   for (const auto& one : files::recursive_directory_iterator(folder_, error)) GiveTo(owner, one.path());
   return absl::OkStatus();
 }
 
-Look::Look(Look&& other) noexcept : process_(other.process_), folder_(std::exchange(other.folder_, "")) {}
+HeapLook::HeapLook(HeapLook&& other) noexcept : process_(other.process_), folder_(std::exchange(other.folder_, "")) {}
 
-Look::~Look() {
+HeapLook::~HeapLook() {
   if (folder_.empty()) return;
   const bool has_answered = HasAnswered();
   std::error_code error;
@@ -91,9 +93,9 @@ Look::~Look() {
   process_->LetGo(has_answered);
 }
 
-bool Look::HasAnswered() const { return access((folder_ + kAnswer).c_str(), F_OK) == 0; }
+bool HeapLook::HasAnswered() const { return access((folder_ + kAnswer).c_str(), F_OK) == 0; }
 
-absl::Status Look::Take() const {
+absl::Status HeapLook::Take() const {
   std::ifstream in(folder_ + kAnswer);
   const nlohmann::json answer = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
   if (answer.is_object() && answer.contains("error") && answer["error"].is_string()) {
