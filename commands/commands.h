@@ -23,6 +23,7 @@ void AddEstimate(CommandLine& line);   // the memory of a training or inference 
 void AddRun(CommandLine& line);        // runs a workload and captures it: a command below it for each workload
 void AddWatch(CommandLine& line);      // where a recorded run is now, as it goes
 void AddDocuments(CommandLine& line);  // guide and schema: the documents kept in the program
+void AddPage(CommandLine& line);       // the analyzer in a browser: one HTML file that needs no program
 void AddMcp(CommandLine& line);        // the answers as tools of the Model Context Protocol
 
 // The schemas of answers that are made beside the flags (docs/schemas).
