@@ -1,7 +1,7 @@
 // vite-node pack_web.ts MODULE_FOLDER OUT_FOLDER: the analyzer's page. Of the module that tools/web built it makes
 //   OUT/ashlar.html             one file, which opens from a disk
 //   OUT/web/index.html          the same for a static host, with
-//   OUT/web/ashlar_web.wasm     beside it
+//   OUT/web/ashlar_web.wasm     beside it, and the one file, to keep
 // Scripts and styles are named by their hash in the content security policy. From a file nothing is asked for at all, and
 // from a host the module alone.
 import { createHash } from 'node:crypto';
@@ -67,6 +67,7 @@ const shared = [
   packed('ashlar-report', report),
 ];
 mkdirSync(join(out, 'web'), { recursive: true });
-writeFileSync(join(out, 'ashlar.html'), pageWith("'none'", [...shared, packed('ashlar-module', readFileSync(module))]));
+const oneFile = pageWith("'none'", [...shared, packed('ashlar-module', readFileSync(module))]);
+for (const file of ['ashlar.html', 'web/ashlar.html']) writeFileSync(join(out, file), oneFile);
 writeFileSync(join(out, 'web/index.html'), pageWith("'self'", shared));
 copyFileSync(module, join(out, 'web/ashlar_web.wasm'));

@@ -138,6 +138,7 @@ absl::Status WebSession::Read(const std::string& name, HeldBytes bytes, std::siz
 
 absl::StatusOr<std::string> WebSession::Answer(absl::string_view what) {
   if (inputs_.empty()) return absl::InvalidArgumentError("no input was read");
+  if (what == "traces") return absl::StrCat(CountTraces());
   if (what == "diff" || what == "diff-json") return PrintDiff(what == "diff-json");
   if (what == "sweep" || what == "sweep-json") return PrintSweep(what == "sweep-json");
   const bool is_page = what == "page";

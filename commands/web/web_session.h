@@ -47,7 +47,8 @@ class WebSession {
   absl::Status Read(const std::string& name, HeldBytes bytes, std::size_t size);
 
   // "text", "json", "markdown": as `explain --format`; "page": as `report`; "diff", "diff-json": as `diff` of two
-  // inputs; "sweep", "sweep-json": as `sweep`. InvalidArgument: no such answer, or none of these inputs.
+  // inputs; "sweep", "sweep-json": as `sweep`; "traces": how many inputs are snapshots or traces. InvalidArgument: no
+  // such answer, or none of these inputs.
   absl::StatusOr<std::string> Answer(absl::string_view what);
 
  private:

@@ -26,21 +26,21 @@ export class Answers {
   private readonly buttons: HTMLButtonElement[] = [];
   private readonly shown = new Set<number>();
 
-  constructor(private readonly ask: Ask, private readonly text: string, names: string[]) {
+  constructor(private readonly ask: Ask, private readonly text: string, names: string[], traces: number) {
     const title = names.length === 1 ? names[0] : `${names[0]} and ${names.length - 1} more`;
     this.element = h('section', { class: 'panel', 'aria-label': 'Answer' }, h('h2', { class: 'given' }, title), this.list);
-    for (const tab of this.tabs(names.length)) this.add(tab);
+    for (const tab of this.tabs(names.length, traces)) this.add(tab);
     this.choose(0);
   }
 
-  private tabs(inputs: number): Tab[] {
+  private tabs(inputs: number, traces: number): Tab[] {
     const asText = (what: Answer, file: string) => async (panel: HTMLElement): Promise<void> =>
       replace(panel, ...printed(await this.ask(what), file));
     return [
       { name: 'Answer', show: async (panel) => replace(panel, ...printed(this.text, 'ashlar.txt')) },
       { name: 'Report page', show: async (panel) => showReport(panel, await this.ask('page')) },
-      { name: 'What if', show: async (panel) => this.showSweep(panel) },
-      ...(inputs === 2 ? [{ name: 'What grew', show: asText('diff', 'diff.txt') }] : []),
+      ...(traces > 0 ? [{ name: 'What if', show: async (panel: HTMLElement) => this.showSweep(panel) }] : []),
+      ...(inputs === 2 && traces === 2 ? [{ name: 'What grew', show: asText('diff', 'diff.txt') }] : []),
       { name: 'Markdown', show: asText('markdown', 'ashlar.md') },
       { name: 'JSON', show: asText('json', 'ashlar.json') },
     ];

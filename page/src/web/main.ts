@@ -4,7 +4,7 @@ import '../styles/web.css';
 import { h, replace } from '../view/dom';
 import { Answers, refusal } from './answers';
 import { ofDrop, ofInput, ofText } from './given_files';
-import { loadParts } from './parts';
+import { isServed, kOneFile, loadParts } from './parts';
 import type { NamedFile, Settings } from './protocol';
 import { Cancelled, Run, type Opened, type Parts } from './run';
 import { SettingsForm } from './settings_form';
@@ -47,7 +47,7 @@ class WebPage {
     this.parts.catch(() => undefined); // told when it is needed
     replace(root, h('header', { class: 'top' }, h('h1', {}, 'Ashlar'), h('span', { class: 'faint source' }, 'why GPU memory ran out')),
       h('main', { id: 'main', tabindex: -1 }, this.dropPanel(), this.status.element, this.outcome),
-      h('footer', {}, 'Works without a network: save this page, and open it from a disk. Its policy lets no request leave. ',
+      h('footer', {}, ...offline(), ' Its policy lets no request leave. ',
         'The program ashlar answers the same in a terminal, and runs programs without a GPU.'));
     this.takeDrops();
     document.documentElement.dataset.ready = 'all';
@@ -114,10 +114,14 @@ class WebPage {
         if (this.run === run) this.status.hide();
       }
     };
-    replace(this.outcome, notes(opened), new Answers(ask, opened.text, opened.read).element);
+    replace(this.outcome, notes(opened), new Answers(ask, opened.text, opened.read, opened.traces).element);
     this.outcome.scrollIntoView({ block: 'nearest' });
   }
 }
+
+const offline = (): Node[] => (isServed()
+  ? [h('span', {}, 'To use it without a network, keep '), h('a', { href: kOneFile, download: kOneFile }, 'the same page as one file'), h('span', {}, '.')]
+  : [h('span', {}, 'Works without a network, from one file.')]);
 
 function notes(opened: Opened): HTMLElement | null {
   const { read, left, events } = opened;

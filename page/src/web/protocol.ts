@@ -6,7 +6,7 @@ export interface NamedFile {
 }
 
 // As the program's answers are named (commands/web/web_session.h).
-export type Answer = 'text' | 'json' | 'markdown' | 'page' | 'diff' | 'diff-json' | 'sweep' | 'sweep-json';
+export type Answer = 'text' | 'json' | 'markdown' | 'page' | 'diff' | 'diff-json' | 'sweep' | 'sweep-json' | 'traces';
 
 // As the program's flags are named; an empty text: not given.
 export type Settings = Partial<Record<'capacity' | 'device-used' | 'device' | 'conf' | 'compat' | 'max-events' | 'confs' | 'pictures', string>>;

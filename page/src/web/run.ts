@@ -17,6 +17,7 @@ export interface Opened {
   text: string;
   read: string[]; // names
   left: Left[];
+  traces: number; // of them: snapshots and traces, which messages are not
   events: number | null; // how many were held of each device, where not all fitted
 }
 
@@ -107,7 +108,7 @@ export class Run {
     await link.ask({ kind: 'start', module: this.parts.module, template: this.parts.template });
     const isSmall = files.reduce((sum, { file }) => sum + file.size, 0) < kPageAtOnce;
     await link.ask({ kind: 'set', settings: { ...settings, ...(events === null ? {} : { 'max-events': String(events) }), pictures: isSmall ? '1' : '' } });
-    const opened: Opened = { text: '', read: [], left: [], events };
+    const opened: Opened = { text: '', read: [], left: [], traces: 0, events };
     for (const { name, file } of files) {
       try {
         await link.ask({ kind: 'read', name, file });
@@ -118,6 +119,7 @@ export class Run {
       }
     }
     if (opened.read.length === 0) throw new Refused(opened.left.map(({ line }) => line).join('\n'));
+    opened.traces = Number(await link.ask({ kind: 'answer', what: 'traces' }));
     opened.text = await link.ask({ kind: 'answer', what: 'text' });
     return opened;
   }

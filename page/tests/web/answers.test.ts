@@ -101,6 +101,9 @@ it('works from a host, of which it asks for its module and nothing else', async 
   expect(host.asked).toEqual(['/', '/ashlar_web.wasm']);
   expect(requests).toHaveLength(2);
   expect(problems).toEqual([]);
+  const download = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'the same page as one file' }).click();
+  expect((await download).suggestedFilename()).toBe('ashlar.html');
   await page.context().close();
   host.end();
 });

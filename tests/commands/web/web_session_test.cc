@@ -55,6 +55,7 @@ TEST_F(WebSessionTest, SeveralInputsAreExplainedTogether) {
   ASSERT_TRUE(ReadNamed(kWebMessage).ok());
   ASSERT_TRUE(ReadNamed(kWebRun).ok());
   EXPECT_EQ(Answer("json"), Run("explain --json " + Quoted(kWebMessage) + " " + Quoted(kWebRun)).out);
+  EXPECT_EQ(Answer("traces"), "1");
   EXPECT_THAT(Answer("diff"), HasSubstr("refused: two snapshots or traces"));
 }
 
