@@ -94,8 +94,6 @@ if(ASHLAR_BUILD_ANALYZER)
   ashlar_install_headers(analyzer explain.h export.h tuner.h)
   ashlar_install_pkg_config(analyzer "${ashlar_public_absl}" "${ashlar_private_absl} zlib")
   install(TARGETS ashlar_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program OPTIONAL)
-  # The analyzer's page, where tools/web has made it: `ashlar page`.
-  install(FILES ${PROJECT_SOURCE_DIR}/dist/ashlar.html DESTINATION ${ashlar_hollow_dir} COMPONENT program OPTIONAL)
   if(TARGET ashlar_mpi)
     install(TARGETS ashlar_mpi LIBRARY DESTINATION ${ashlar_hollow_dir} COMPONENT mpi OPTIONAL)
   endif()
