@@ -1,8 +1,9 @@
 // Which files of those given are taken, under which names and in which order.
+import { File as NodeFile } from 'node:buffer';
 import { describe, expect, it } from 'vitest';
 import { ofDrop, ofInput } from '../../src/web/given_files';
 
-const fileOf = (name: string, path = ''): File => Object.assign(new File(['x'], name), { webkitRelativePath: path });
+const fileOf = (name: string, path = ''): File => Object.assign(new NodeFile(['x'], name), { webkitRelativePath: path }) as unknown as File;
 const names = (files: { name: string }[]): string[] => files.map(({ name }) => name);
 
 describe('chosen', () => {
