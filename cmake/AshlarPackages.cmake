@@ -27,6 +27,8 @@ if(SKBUILD)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${SKBUILD_METADATA_DIR}/licenses COMPONENT wheel)
   install(FILES ${ashlar_generated}/copyright DESTINATION ${SKBUILD_METADATA_DIR}/licenses RENAME THIRD_PARTY_NOTICES
           COMPONENT wheel)
+  # The analyzer's page, where tools/web has made it: `ashlar page`.
+  install(FILES ${PROJECT_SOURCE_DIR}/dist/ashlar.html DESTINATION lib/ashlar COMPONENT wheel OPTIONAL)
 endif()
 
 set(CPACK_GENERATOR DEB)

@@ -24,6 +24,7 @@ void AddRun(CommandLine& line);        // runs a workload and captures it: a com
 void AddWatch(CommandLine& line);      // where a recorded run is now, as it goes
 void AddAttach(CommandLine& line);     // who holds the memory of a program that runs, however it was started
 void AddDocuments(CommandLine& line);  // guide and schema: the documents kept in the program
+void AddPage(CommandLine& line);       // the analyzer in a browser: one HTML file that needs no program
 void AddMcp(CommandLine& line);        // the answers as tools of the Model Context Protocol
 
 // The schemas of answers that are made beside the flags (docs/schemas).

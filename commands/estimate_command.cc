@@ -169,7 +169,7 @@ absl::Status WriteEstimatePage(const EstimateFlags& flags, const estimate::Estim
     if (!explanation.ok()) return explanation.status();
     explanations.push_back(*std::move(explanation));
   }
-  const std::string name = flags.input.empty() ? "parameters" : PageInputOf(flags.input).name;
+  const std::string name = flags.input.empty() ? "parameters" : report::PageInputOf(flags.input).name;
   const absl::StatusOr<std::string> html =
       PageOf(explanations, {.title = absl::StrCat("estimate of ", name), .estimate = estimate::ToJson(report)});
   return html.ok() ? WriteFile(flags.page, *html) : html.status();

@@ -108,7 +108,7 @@ absl::Status KeepsInputs(const ExplainFlags& flags) {
 absl::Status ShowPage(const ExplainFlags& flags, const Explanations& explanations) {
   if (!flags.opens_page && flags.page.empty()) return absl::OkStatus();
   std::vector<std::string> names;
-  for (const std::string& input : flags.inputs) names.push_back(PageInputOf(input).name);
+  for (const std::string& input : flags.inputs) names.push_back(report::PageInputOf(input).name);
   const absl::StatusOr<std::string> html = PageOf(explanations, {.title = absl::StrJoin(names, ", ")});
   if (!html.ok()) return OfFlag(flags.page.empty() ? "--open" : "--report", html.status());
   if (!flags.page.empty()) {

@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   AddConvert(line);
   line.Under("Read");
   AddDocuments(line);
+  AddPage(line);
   AddMcp(line);
   line.Under("Ashlar's own allocator");
   AddRunUnder(line, launch.program);

@@ -37,15 +37,6 @@ struct ReportFlags {
   ReplayFlags replay;
 };
 
-// The memory of one page is shared by its inputs.
-answers::PictureLimits LimitsFor(std::size_t inputs) {
-  answers::PictureLimits out;
-  if (inputs < 2) return out;
-  out.observed_moments = out.observed_moments / inputs + 1;
-  out.what_if_moments = out.what_if_moments / inputs + 1;
-  return out;
-}
-
 using SharedBytes = std::shared_ptr<const formats::InputBytes>;
 
 // The bytes of the inputs. A pipe and standard input give theirs once: they are kept, and so is a single input.
@@ -100,11 +91,7 @@ class ReportWriter {
   }
 
   absl::StatusOr<std::string> Finish() && {
-    std::vector<std::string> names;
-    for (const std::string& input : flags_.inputs) names.push_back(PageInputOf(input).name);
-    std::string title = names.front();
-    if (names.size() > 1) absl::StrAppend(&title, " and ", names.size() - 1, " more");
-    report::PageFacts facts{.title = std::move(title)};
+    report::PageFacts facts{.title = report::PageTitle(flags_.inputs)};
     if (absl::Status status = AddDiff(facts); !status.ok()) return status;
     facts.fleet = std::move(fleet_);
     return FinishPage(std::move(page_), std::move(facts));
@@ -147,7 +134,7 @@ class ReportWriter {
     inputs.clear();
     for (const answers::Explanation& explanation : *explanations) {
       answers::Tell(options.replay, "packing");
-      page_.AddInput(PageInputOf(explanation.name), explanation);
+      page_.AddInput(report::PageInputOf(explanation.name), explanation);
       traces_ += explanation.picture != nullptr ? 1 : 0;
     }
     return absl::OkStatus();
@@ -198,7 +185,8 @@ int WritePage(const ReportFlags& flags, const std::string& html) {
 int RunReportCommand(const ReportFlags& flags) {
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return Fail(kUsage, settings.status());
-  answers::ExplainSettings options{.replay = *std::move(settings), .picture = LimitsFor(flags.inputs.size())};
+  answers::ExplainSettings options{.replay = *std::move(settings),
+                                   .picture = report::PictureLimitsOf(flags.inputs.size())};
   if (absl::Status status = ReadSize("--device-used", flags.device_used, {.begin_bytes = 0}, options.device_used_bytes);
       !status.ok()) {
     return Fail(kUsage, status);

@@ -99,32 +99,49 @@ absl::StatusOr<HollowFiles> FindHollowFiles() {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr char kMpiModule[] = "libashlar_mpi.so";
 constexpr char kMpiVariable[] = "ASHLAR_MPI_LIB";
 
-std::vector<fs::path> ModulePlaces() {
+constexpr char kWebPage[] = "ashlar.html";
+constexpr char kPageVariable[] = "ASHLAR_PAGE";
+
+// The file that the variable names, else those beside the program, the surest first.
+std::vector<fs::path> PlacesOf(const char* variable, const std::vector<fs::path>& beside) {
   std::error_code error;
-  if (const char* given = std::getenv(kMpiVariable); given != nullptr && *given != '\0') {
+  if (const char* given = std::getenv(variable); given != nullptr && *given != '\0') {
     return {fs::absolute(given, error)};
   }
-  const fs::path own = fs::read_symlink("/proc/self/exe", error).parent_path();
-  return {own / "../lib/ashlar" / kMpiModule, own / "../commands/fleet/mpi" / kMpiModule};
+  std::vector<fs::path> out;
+  for (const fs::path& place : beside) out.push_back(OwnFolder() / place);
+  return out;
+}
+
+std::string FirstThatExists(const std::vector<fs::path>& places) {
+  for (const fs::path& place : places) {
+    if (Exists(place)) return place.lexically_normal().string();
+  }
+  return "";
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> FindMpiModule() {
-  const std::vector<fs::path> places = ModulePlaces();
-  for (const fs::path& place : places) {
-    std::error_code error;
-    if (fs::exists(place, error)) return place.lexically_normal().string();
-  }
+  const std::vector<fs::path> places =
+      PlacesOf(kMpiVariable, {fs::path("../lib/ashlar") / kMpiModule, fs::path("../commands/fleet/mpi") / kMpiModule});
+  if (std::string found = FirstThatExists(places); !found.empty()) return found;
   return absl::NotFoundError(absl::StrCat("the MPI module is not here: looked for ",
                                           places.front().lexically_normal().string(),
                                           "; build ashlar where MPI is installed, set ", kMpiVariable,
                                           " to the module, or run one process with --mpi off"));
+}
+
+absl::StatusOr<std::string> FindWebPage() {
+  const std::vector<fs::path> places =
+      PlacesOf(kPageVariable, {fs::path("../lib/ashlar") / kWebPage, fs::path("../../../dist") / kWebPage});
+  if (std::string found = FirstThatExists(places); !found.empty()) return found;
+  return absl::NotFoundError(absl::StrCat(
+      "the page is not here: looked for ", places.front().lexically_normal().string(),
+      "; install the wheel (pip install ashlar-gpu), build it with tools/web, or set ", kPageVariable, " to the file"));
 }
 
 }  // namespace ashlar::cli

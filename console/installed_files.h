@@ -1,4 +1,4 @@
-// The files that lie beside the program: what a started program gets, and the module of MPI.
+// The files that lie beside the program: what a started program gets, the module of MPI, and the analyzer's page.
 #ifndef ASHLAR_CONSOLE_INSTALLED_FILES_H_
 #define ASHLAR_CONSOLE_INSTALLED_FILES_H_
 
@@ -39,6 +39,10 @@ std::string Preloaded(const std::string& first, const std::string& second);
 
 // NotFound, in one line, where it is not there.
 absl::StatusOr<std::string> FindMpiModule();
+
+// The analyzer's page, one HTML file (tools/web): the file that ASHLAR_PAGE names; lib/ashlar of the installed program;
+// dist of the source tree that the program's build tree lies in. NotFound, in one line, where it is not there.
+absl::StatusOr<std::string> FindWebPage();
 
 }  // namespace ashlar::cli
 

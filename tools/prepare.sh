@@ -14,6 +14,8 @@ build_packages="build-essential=g++ cmake=cmake ninja-build=ninja python3=python
   zlib1g-dev=/usr/include/zlib.h"
 test_packages="pkgconf=pkg-config openmpi-bin=mpirun libopenmpi-dev=mpicc"  # the tests consumer.pkg_config, and of fleet under MPI
 page_packages="nodejs=node npm=npm chromium=chromium"  # to build and test the page; the program has it as a file
+web_packages="emscripten=emcc node-acorn=/usr/share/nodejs/acorn brotli=brotli dpkg-dev=dpkg-source
+  nodejs=node npm=npm nlohmann-json3-dev=/usr/include/nlohmann/json.hpp cmake=cmake ninja-build=ninja"  # to build tools/web
 clang_packages="clang=clang++ libclang-rt-dev=/usr/share/doc/libclang-rt-dev libc++-dev=/usr/share/doc/libc++-dev
   libc++abi-dev=/usr/share/doc/libc++abi-dev"  # clang's own standard library, by which a test compiles a client
 
@@ -63,6 +65,29 @@ Configure() {
     Fail "cmake --preset $preset failed: see $log_dir/configure-$preset.log"
   }
   sed -n 's/^-- \(left out: .*\)/        \1/p' "$log_dir/configure-$preset.log"
+}
+
+# FetchSource PACKAGE: the source that Debian's package is made of, in build/PACKAGE/source, by a list of sources of our own
+# beside apt's.
+FetchSource() {
+  local package=$1 folder=$root/build/$1 lists keys="" release
+  [[ ! -f $folder/source/CMakeLists.txt ]] || return 0
+  Say "downloads the source of $package"
+  MakeBuildFolder
+  rm -rf "$folder"
+  mkdir -p "$folder/lists/partial"
+  [[ ! -f /usr/share/keyrings/debian-archive-keyring.gpg ]] || keys="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] "
+  apt-get indextargets --format "deb-src $keys\$(REPO_URI) \$(RELEASE) \$(COMPONENT)" "Created-By: Packages" "Origin: Debian" |
+    sort -u >"$folder/sources.list"
+  lists=(-o "Dir::Etc::sourcelist=$folder/sources.list" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State::lists=$folder/lists"
+    -o APT::Sandbox::User=root)
+  # The release itself where its security updates name a file that their mirror has not.
+  release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+  (cd "$folder" && apt-get "${lists[@]}" -q update &&
+    { apt-get "${lists[@]}" -q source --download-only "$package" ||
+      apt-get "${lists[@]}" -q source --download-only "$package/$release"; } &&
+    dpkg-source --no-check -x "${package}"_*.dsc source) >"$log_dir/$package.log" 2>&1 ||
+    { tail -n 5 "$log_dir/$package.log" >&2; Fail "no source of $package; see $log_dir/$package.log"; }
 }
 
 # CublasHeaders FOLDER: puts cuBLAS's headers, of the nvcc on PATH's major version, into FOLDER/include. PyPI's wheel has

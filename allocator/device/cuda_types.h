@@ -82,12 +82,14 @@ struct CudaAccess {
   int flags = kCudaAccessReadWrite;
 };
 
-static_assert(sizeof(void*) == 8 && sizeof(std::size_t) == 8, "CUDA's driver is a 64 bit library");
+// CUDA's driver is a 64 bit library: elsewhere what is above compiles, and is never called.
+#if INTPTR_MAX == INT64_MAX
 static_assert(sizeof(CudaLocation) == 8 && offsetof(CudaLocation, ordinal) == 4);
 static_assert(sizeof(CudaAllocation) == 32 && offsetof(CudaAllocation, location) == 8);
 static_assert(offsetof(CudaAllocation, win32_attributes) == 16 && offsetof(CudaAllocation, compression) == 24);
 static_assert(offsetof(CudaAllocation, is_gpu_direct_rdma_capable) == 25 && offsetof(CudaAllocation, usage) == 26);
 static_assert(sizeof(CudaAccess) == 12 && offsetof(CudaAccess, flags) == 8);
+#endif
 
 }  // namespace ashlar::device
 

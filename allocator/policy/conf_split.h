@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/charconv.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 
@@ -104,12 +105,12 @@ inline absl::string_view TorchNumberProblem(absl::string_view text, double& valu
   text = absl::StripLeadingAsciiWhitespace(text);
   const bool is_minus = TakeMinus(text);
   if (!text.empty() && text.front() == '-') return kNoNumber;  // a second sign, which from_chars would take
-  const auto read = [&value](absl::string_view digits, std::chars_format format) {
-    return std::from_chars(digits.data(), digits.data() + digits.size(), value, format);
+  const auto read = [&value](absl::string_view digits, absl::chars_format format) {
+    return absl::from_chars(digits.data(), digits.data() + digits.size(), value, format);
   };
   const bool is_hex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-  std::from_chars_result result = is_hex ? read(text.substr(2), std::chars_format::hex) : std::from_chars_result{};
-  if (!is_hex || result.ec == std::errc::invalid_argument) result = read(text, std::chars_format::general);
+  absl::from_chars_result result = is_hex ? read(text.substr(2), absl::chars_format::hex) : absl::from_chars_result{};
+  if (!is_hex || result.ec == std::errc::invalid_argument) result = read(text, absl::chars_format::general);
   if (result.ec == std::errc::invalid_argument) return kNoNumber;
   if (result.ec != std::errc() || std::fpclassify(value) == FP_SUBNORMAL) {
     return "is beyond the numbers of double precision";

@@ -68,7 +68,7 @@ constinit FreeIndex::Bin FreeIndex::nothing_;
 
 void FreeIndex::GrowFew() {
   few_capacity_ = std::max<std::uint32_t>(2 * few_capacity_, kFirstFew);
-  auto more = std::make_unique_for_overwrite<FreeEntry[]>(few_capacity_);
+  auto more = std::unique_ptr<FreeEntry[]>(new FreeEntry[few_capacity_]);
   std::copy_n(few_.get(), size_, more.get());
   few_ = std::move(more);
 }

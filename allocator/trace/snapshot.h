@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "allocator/base/units.h"
@@ -104,7 +105,10 @@ struct ReservedRange {
   };
   std::optional<Lane> lane = {};
 
-  auto operator<=>(const ReservedRange&) const = default;
+  bool operator==(const ReservedRange&) const = default;
+  bool operator<(const ReservedRange& other) const {
+    return std::tie(address, size_bytes, lane) < std::tie(other.address, other.size_bytes, other.lane);
+  }
 };
 
 // Mapped memory that is one handle of the driver, larger than the pages around it: it is unmapped as a whole.

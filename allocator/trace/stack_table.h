@@ -3,10 +3,10 @@
 #ifndef ASHLAR_ALLOCATOR_TRACE_STACK_TABLE_H_
 #define ASHLAR_ALLOCATOR_TRACE_STACK_TABLE_H_
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -70,7 +70,11 @@ struct Label {
   std::string internal_metadata = {};
   std::string compile_context = {};
 
-  auto operator<=>(const Label&) const = default;
+  bool operator==(const Label&) const = default;
+  bool operator<(const Label& other) const {
+    return std::tie(user_metadata, internal_metadata, compile_context) <
+           std::tie(other.user_metadata, other.internal_metadata, other.compile_context);
+  }
 };
 
 class LabelTable {

@@ -214,6 +214,8 @@ absl::StatusOr<InputBytes> ReadStream(std::FILE* file, const OpenRules& rules) {
   return std::move(spool).Take();
 }
 
+}  // namespace
+
 absl::StatusOr<InputBytes> UnpackInput(absl::string_view packed, const OpenRules& rules) {
   SpooledBytes spool;
   std::string head;
@@ -233,6 +235,8 @@ absl::StatusOr<InputBytes> UnpackInput(absl::string_view packed, const OpenRules
   if (!status.ok()) return status;
   return std::move(spool).Take();
 }
+
+namespace {
 
 absl::StatusOr<InputBytes> OpenAndUnpack(const std::string& path, const OpenRules& rules) {
   const absl::StatusOr<File> file = Open(path, rules);

@@ -70,6 +70,9 @@ absl::StatusOr<std::string> ReadInput(const std::string& path, const OpenRules& 
 // The same, a large one not in memory.
 absl::StatusOr<InputBytes> OpenInput(const std::string& path, const OpenRules& rules = {});
 
+// What the bytes of a packed input unpack to.
+absl::StatusOr<InputBytes> UnpackInput(absl::string_view packed, const OpenRules& rules);
+
 // Bytes that come piece by piece, of which nobody knows how many: the first MiB are held, and with more they all lie in
 // a file that nobody else sees and that is mapped at the end. So a long stream takes disk, and not memory.
 //

@@ -17,7 +17,6 @@
 #define ASHLAR_COMMANDS_SHARED_FIELDS_H_
 
 #include <array>
-#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +29,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/base/casts.h"
 #include "absl/strings/string_view.h"
 #include "allocator/trace/note.h"
 #include "commands/shared/json_values.h"
@@ -278,11 +278,11 @@ class Fields {
 
   template <typename Get>
   static FieldList::Getter Bits(Get get) {
-    return std::bit_cast<FieldList::Getter>(static_cast<Stored<Get>>(get));
+    return absl::bit_cast<FieldList::Getter>(static_cast<Stored<Get>>(get));
   }
   template <typename Get>
   static decltype(auto) Result(FieldList::Getter get, const void* of) {
-    return std::invoke(std::bit_cast<Get>(get), *static_cast<const T*>(of));
+    return std::invoke(absl::bit_cast<Get>(get), *static_cast<const T*>(of));
   }
   template <typename Get, typename Said>
   static Json Call(FieldList::Getter get, const void* of) {

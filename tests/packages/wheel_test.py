@@ -92,6 +92,13 @@ class WheelTest(unittest.TestCase):
         code = f"import ashlar_gpu; print(ashlar_gpu.explain({str(checks.ROOT / 'docs/examples/training_oom.pickle')!r}))"
         self.assertIn("fragmentation", checks.run(self.bin / "python", "-c", code))
 
+    def test_page_of_the_analyzer(self):
+        page = self.native / "lib/ashlar/ashlar.html"
+        if not page.exists():
+            self.skipTest("the wheel was built without the page: tools/web makes it")
+        self.assertEqual(checks.run(self.bin / "ashlar", "page").strip(), str(page))
+        self.assertIn("Content-Security-Policy", page.read_text()[:20000])
+
     def test_c_program(self):
         if not shutil.which("cc"):
             self.skipTest("no C compiler")

@@ -196,7 +196,10 @@ class OwnedCopies {
     std::string file = {};
     std::string function = {};  // of the variable
 
-    auto operator<=>(const Module&) const = default;
+    bool operator==(const Module&) const = default;
+    bool operator<(const Module& other) const {
+      return std::tie(path, file, function) < std::tie(other.path, other.file, other.function);
+    }
     bool Has(const trace::Holder& holder) const {
       return holder.file == file && holder.function == function && IsUnder(holder.name, path);
     }

@@ -1,6 +1,6 @@
 #include "analyzer/formats/pickle/pickle_document.h"
 
-#include <bit>
+#include "absl/base/casts.h"
 
 namespace ashlar::formats::pickle {
 
@@ -33,7 +33,7 @@ absl::string_view KindName(Kind kind) {
   return "something unknown";
 }
 
-double Value::AsDouble() const { return std::bit_cast<double>(payload_); }
+double Value::AsDouble() const { return absl::bit_cast<double>(payload_); }
 
 std::size_t Document::Size(const Value& value) const {
   has_missed_items_ = has_missed_items_ || IsGone(value);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <limits>
 
+#include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
 #include "analyzer/formats/pickle/pickle_opcodes.h"
 #include "analyzer/formats/utf8.h"
@@ -81,7 +82,7 @@ void PickleWriter::Bool(bool value) { Byte(value ? kNewTrue : kNewFalse); }
 
 void PickleWriter::Float(double value) {
   Byte(kBinFloat);
-  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const auto bits = absl::bit_cast<std::uint64_t>(value);
   for (int shift = 56; shift >= 0; shift -= 8) Byte(bits >> shift & 0xff);
 }
 

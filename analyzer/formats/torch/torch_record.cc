@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/formats/utf8.h"
@@ -96,11 +99,32 @@ using pickle::Value;
 constexpr int kMaxPrintDepth = 3;
 constexpr std::size_t kMaxPrintBytes = 64 * 1024;
 
+#if defined(__cpp_lib_to_chars)
+std::string ShortestText(double value) {
+  char buffer[64];
+  return {buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr};
+}
+#else
+// What std::to_chars writes: with an exponent where that is shorter.
+std::string ShortestText(double value) {
+  if (std::isnan(value)) return std::signbit(value) ? "-nan" : "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  char buffer[400];
+  int precision = 0;
+  for (; precision < 17; ++precision) {
+    std::snprintf(buffer, sizeof(buffer), "%.*e", precision, value);
+    if (std::strtod(buffer, nullptr) == value) break;
+  }
+  const std::string scientific = buffer;
+  const int exponent = std::atoi(scientific.c_str() + scientific.find('e') + 1);
+  std::snprintf(buffer, sizeof(buffer), "%.*f", std::max(0, precision - exponent), value);
+  return std::string(buffer).size() <= scientific.size() ? buffer : scientific;
+}
+#endif
+
 // The shortest text that reads back as the same number, always recognisable as a float.
 std::string PrintFloat(double value) {
-  char buffer[64];
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
-  std::string text(buffer, end);
+  std::string text = ShortestText(value);
   if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
   return text;
 }

@@ -12,6 +12,7 @@
 #include "commands/explain/explain_report.h"
 #include "commands/explain/page/column_blob.h"
 #include "commands/explain/picture/picture.h"
+#include "commands/shared/fleet_names.h"
 #include "commands/shared/layout.h"
 
 namespace ashlar::report {
@@ -79,6 +80,27 @@ absl::Status AddPrinted(absl::string_view key, const std::string& printed, std::
 }
 
 }  // namespace
+
+PageInput PageInputOf(const std::string& input) {
+  if (input == "-") return {.name = "standard input"};
+  const std::string name = input.substr(input.find_last_of('/') + 1);
+  const std::optional<std::uint64_t> rank = answers::RankInName(name);
+  return {.name = name, .rank = rank.has_value() ? std::optional(static_cast<int>(*rank)) : std::nullopt};
+}
+
+std::string PageTitle(const std::vector<std::string>& inputs) {
+  std::string title = PageInputOf(inputs.front()).name;
+  if (inputs.size() > 1) absl::StrAppend(&title, " and ", inputs.size() - 1, " more");
+  return title;
+}
+
+answers::PictureLimits PictureLimitsOf(std::size_t inputs) {
+  answers::PictureLimits out;
+  if (inputs < 2) return out;
+  out.observed_moments = out.observed_moments / inputs + 1;
+  out.what_if_moments = out.what_if_moments / inputs + 1;
+  return out;
+}
 
 // The numbers of the runs.
 Json PageWriter::AddRuns(const answers::Explanation& explanation) {

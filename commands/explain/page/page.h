@@ -32,6 +32,16 @@ struct PageInput {
   std::optional<int> rank = {};
 };
 
+// "dumps/rank3.pickle" as the page names it: without folders, with the rank that the name tells. Also "rank_12" and
+// "rank-7"; "-" is standard input.
+PageInput PageInputOf(const std::string& input);
+
+// "rank0.pickle and 7 more".
+std::string PageTitle(const std::vector<std::string>& inputs);
+
+// The memory of one page is shared by its inputs.
+answers::PictureLimits PictureLimitsOf(std::size_t inputs);
+
 struct PageFacts {
   std::string title = {};
   std::string made_by = {};  // "ashlar 0.1.0"

@@ -6,16 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "commands/explain/page/page_template.h"
-#include "commands/shared/fleet_names.h"
 #include "commands/shared/layout.h"
 #include "console/command.h"
 #include "console/given_command.h"
@@ -66,13 +63,6 @@ bool Starts(const std::string& program, const std::string& file) {
 
 }  // namespace
 
-report::PageInput PageInputOf(const std::string& input) {
-  if (input == "-") return {.name = "standard input"};
-  const std::string name = input.substr(input.find_last_of('/') + 1);
-  const std::optional<std::uint64_t> rank = answers::RankInName(name);
-  return {.name = name, .rank = rank.has_value() ? std::optional(static_cast<int>(*rank)) : std::nullopt};
-}
-
 absl::StatusOr<std::string> FinishPage(report::PageWriter writer, report::PageFacts facts) {
   facts.made_by = absl::StrCat("ashlar ", ASHLAR_VERSION);
   facts.command = GivenCommand();
@@ -82,7 +72,7 @@ absl::StatusOr<std::string> FinishPage(report::PageWriter writer, report::PageFa
 absl::StatusOr<std::string> PageOf(const std::vector<answers::Explanation>& explanations, report::PageFacts facts) {
   report::PageWriter writer(PageTemplate());
   for (const answers::Explanation& explanation : explanations) {
-    writer.AddInput(PageInputOf(explanation.name.empty() ? facts.title : explanation.name), explanation);
+    writer.AddInput(report::PageInputOf(explanation.name.empty() ? facts.title : explanation.name), explanation);
   }
   return FinishPage(std::move(writer), std::move(facts));
 }
@@ -92,12 +82,16 @@ absl::Status OpenPage(const std::string& html) {
   if (!folder.ok()) return folder.status();
   const std::string file = absl::StrCat(*folder, "/report.html");
   if (absl::Status status = WriteFile(file, html); !status.ok()) return status;
+  ShowPageFile(file);
+  return absl::OkStatus();
+}
+
+void ShowPageFile(const std::string& file) {
   const std::string opener = Opener();
   const bool is_open = !opener.empty() && Starts(opener, file);
   ProgressLine::End();
   std::fprintf(stderr, "%s: %s\n", is_open ? "page opened" : "page written, open it in a browser",
                report::Printable(file).c_str());
-  return absl::OkStatus();
 }
 
 }  // namespace ashlar::cli

@@ -17,10 +17,6 @@
 
 namespace ashlar::cli {
 
-// "dumps/rank3.pickle" as the page names it: without folders, with the rank that the name tells. Also "rank_12" and
-// "rank-7".
-report::PageInput PageInputOf(const std::string& input);
-
 // The program's version and the command line are filled in.
 absl::StatusOr<std::string> FinishPage(report::PageWriter writer, report::PageFacts facts);
 // Of explanations with pictures; an explanation without a name is of an input called as the page.
@@ -30,6 +26,8 @@ absl::StatusOr<std::string> PageOf(const std::vector<answers::Explanation>& expl
 // where the page lies, and whether nothing opened it. Does not wait for what opens it. Unavailable: it could not be
 // written.
 absl::Status OpenPage(const std::string& html);
+// The same of a page that lies there.
+void ShowPageFile(const std::string& file);
 
 }  // namespace ashlar::cli
 
