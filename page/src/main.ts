@@ -66,6 +66,7 @@ function start(): void {
   });
   store.onRest((changed, how) => {
     page?.onRest(changed);
+    multiples?.onRest();
     if (how !== 'jump') return;
     if (changed.has('input')) reveal(holder);
     else page?.reveal(changed);
@@ -85,6 +86,7 @@ function start(): void {
     page?.onRest(new Set(['theme']));
     page?.finish();
     multiples?.onFrame(new Set(['theme']));
+    multiples?.onRest();
   };
   addEventListener('beforeprint', () => onPaper(true));
   addEventListener('afterprint', () => onPaper(false));

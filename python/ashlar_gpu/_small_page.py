@@ -189,7 +189,8 @@ def _drop_stacks(run: _Run) -> None:
 
 
 def _shorten_stacks(stacks: Any) -> None:
-    frames, starts, path = stacks["frames"], [0], []
+    frames, starts = stacks["frames"], [0]
+    path: List[int] = []
     is_python = [file.endswith(".py") or file.startswith("<") for file, _, _ in frames]
     for begin, end in zip(stacks["starts"], stacks["starts"][1:]):
         whole = stacks["stack_frames"][begin:end]

@@ -66,7 +66,7 @@ export class Curves {
   drawWindow(): void {
     const visibility = this.app.view.from === null ? 'hidden' : 'visible'; // keeps its place: nothing is laid out anew
     if (this.whole.style.visibility !== visibility) this.whole.style.visibility = visibility;
-    this.curve.redraw();
+    this.curve.redrawInSight();
   }
 
   drawOverlays(): void {
