@@ -21,6 +21,9 @@ FITS = "net = Net(width).cuda()\nnet(torch.randn(64, width, device='cuda')).sum(
 FAILS = "big = [torch.empty(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(5)]"
 
 
+PROGRAM = "id=&quot;packed-program&quot;"  # of a page
+
+
 def outputs(cell, kind):
     return [one for one in cell.outputs if one.output_type == kind]
 
@@ -60,18 +63,24 @@ def main(where):
     magic = "%%ashlar" if where == "here" else "%%ashlar --capacity 4GiB"
     cells, stopped = execute(MODEL, "%load_ext ashlar_gpu", f"{magic}\n{FITS}", f"{magic}\n{FAILS}", "print('after')")
     fits, fails, after = cells[2:]
-    shown = [one.ename for one in outputs(fails, "error")]
+    errors = outputs(fails, "error")
+    shown = "\n".join("\n".join(one.traceback) for one in errors) + text(fails)
     if len(sys.argv) > 2:  # a file for the eye
         with open(sys.argv[2], "w") as out:
             out.write(html(fits) + html(fails))
     print(json.dumps({"cells": {
         "the cell that fits ran": "ran" in text(fits),
         "and is explained": "live tensors" in html(fits) and "<svg" in html(fits),
-        "by its page": "<iframe" in html(fits) and "ashlar-page" in html(fits),
-        "the cell that fails shows its error": "OutOfMemoryError" in " ".join(shown) + text(fails),
+        "by its page": "<iframe" in html(fits) and PROGRAM in html(fits),
+        "whose program lies in the first output": "<iframe" in html(fails) and PROGRAM not in html(fails),
+        "an output after it is small": len(html(fails)) <= 40_000,
+        "the heading is the cell and the verdict": ">In[4]: " + ("OUT OF MEMORY" if where == "here" else "Dry run: does not fit") in html(fails),
+        "the cell that fails shows its error": "OutOfMemoryError" in shown,
+        "after the answer, once": [one.output_type for one in fails.outputs if one.output_type != "stream"] == ["display_data", "error"],
+        "without our own lines": where != "here" or "ashlar_gpu/_" not in shown,
         "by the cells' numbers": where != "here" or "In[4].py:1" in html(fails),
         "and is explained too": "1.00 GiB requested" in html(fails),
-        "and stops the notebook": "CellFailed" in stopped and "CUDA out of memory" in stopped and not after.outputs,
+        "and stops the notebook": [one.ename for one in errors][-1:] == ["CellFailed"] and "CUDA out of memory" in stopped and not after.outputs,
     }}))
 
 

@@ -29,6 +29,7 @@ function start(): void {
   const holder = h('div');
   const multiples = doc.inputs.length > 1 ? new Multiples(app) : null;
   const fleet = doc.fleet === null ? null : new FleetPanel(app, doc.fleet);
+  const dryRun = doc.dry_run === null ? null : dryRunPanel(doc.dry_run);
   const heading = h('h1', {}, doc.title);
   const source = h('span', { class: 'faint source' });
   replace(root,
@@ -36,7 +37,7 @@ function start(): void {
     h('header', { class: 'top' }, heading, source, h('span', { class: 'grow' }), theme));
   const main = h('main', { id: 'main', tabindex: -1 },
     doc.estimate === null ? null : estimatePanel(doc.estimate),
-    doc.dry_run === null ? null : dryRunPanel(doc.dry_run),
+    dryRun,
     fleet?.element, multiples?.element, holder, doc.diff === null ? null : diffPanel(doc.diff));
   root.append(main, h('footer', {}, h('span', {}, `${doc.made_by}: `), h('code', {}, doc.command),
     h('span', {}, ' This file asks nothing of a network.')));
@@ -47,6 +48,7 @@ function start(): void {
     page?.leave();
     page = new InputPage(app, Math.min(store.view.input, doc.inputs.length - 1));
     replace(holder, page.element);
+    if (dryRun !== null && app.input(page.index).explanation.actions.length > 0) page.element.firstElementChild!.after(dryRun); // what to do is on top
     if (isForetold(doc)) return;
     source.textContent = app.input(page.index).explanation.source;
     if (doc.inputs.length < 2 || doc.fleet !== null) return;
@@ -66,6 +68,7 @@ function start(): void {
   });
   store.onRest((changed, how) => {
     page?.onRest(changed);
+    multiples?.onRest();
     if (how !== 'jump') return;
     if (changed.has('input')) reveal(holder);
     else page?.reveal(changed);
@@ -85,6 +88,7 @@ function start(): void {
     page?.onRest(new Set(['theme']));
     page?.finish();
     multiples?.onFrame(new Set(['theme']));
+    multiples?.onRest();
   };
   addEventListener('beforeprint', () => onPaper(true));
   addEventListener('afterprint', () => onPaper(false));

@@ -1,5 +1,5 @@
-"""An answer as a notebook shows it: its page in a frame where it has one, else HTML that needs nothing from elsewhere, no
-script, colours that suit light and dark.
+"""An answer as a notebook shows it: HTML that needs nothing from elsewhere, no script, colours that suit light and dark; and its
+page in a frame where it has one. The cell, the verdict and what to do stand on top of both.
 
     _html.shown(answer)     # what _repr_html_ returns
     _html.page(answer)      # the HTML without a script
@@ -8,16 +8,18 @@ script, colours that suit light and dark.
 import html
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Type
 
-from ashlar_gpu import _cells
+from ashlar_gpu import _cells, _frame
 from ashlar_gpu._answer import Answer
 from ashlar_gpu._html_bar import Part, bar
-from ashlar_gpu._page import MOST
 from ashlar_gpu.results.dry_run import Card, DryRun, Outcome
-from ashlar_gpu.results.explanation import Accounting, Cause, Explanation, WhatIf
+from ashlar_gpu.results.explanation import Accounting, Action, Cause, Explanation, WhatIf
 from ashlar_gpu.results.sweep import Sweep
 
+MOST = 40_000  # characters of an output, without the page's program
+LEFT_OUT = ("The page above is made small for the notebook: curves and maps of other settings are left out, and where it says so "
+            'moments. .page shows the whole one, .page.save("page.html") writes it.')
 BAD, GOOD, GREY = "#d1453b", "#2e8b57", "#8a8f98"
-CELL = "padding:2px 12px 2px 0;border:none;text-align:{};white-space:nowrap;vertical-align:top"
+CELL = "padding:2px 12px 2px 0;white-space:nowrap;text-align:{}"
 UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -39,21 +41,24 @@ def shown(answer: Answer) -> str:
 
 
 def _shown(answer: Answer) -> str:
-    light, whole = page(answer), answer.page
+    whole = answer.page
     if whole is None:
-        return light
-    heading = _div(_heading(answer))
-    if len(whole.html) > MOST:
+        return page(answer)
+    # Where frames are not shown, as on a site that shows notebooks, what stands around it is there.
+    head, short = _div(_heading(answer) + _to_do(answer)), _div(_details("in short", _body(answer)) + _lines([LEFT_OUT]))
+    frame = _frame.within(whole.html, MOST - len(head) - len(short))
+    if frame is None:
         line = f'The page is {size(len(whole.html))}, too long for a notebook: .page.save("page.html") writes it.'
-        return light + _lines([line])
-    # Where frames are not shown, as on a site that shows notebooks, the light one is there.
-    return (f'{heading}{whole._repr_html_()}<details><summary style="cursor:pointer;font-size:12px;opacity:.7">in short</summary>'
-            f"{light}</details>")
+        return page(answer) + _div(_lines([line]))
+    return head + frame + short
 
 
 def page(answer: Answer) -> str:
-    body = PAGES[type(answer)](answer) if type(answer) in PAGES else ""
-    return _div(f"{_heading(answer)}{body}{_whole(answer.text)}")
+    return _div(_heading(answer) + _to_do(answer) + _body(answer) + _whole(answer.text))
+
+
+def _body(answer: Answer) -> str:
+    return BODIES[type(answer)](answer) if type(answer) in BODIES else ""
 
 
 def _div(inside: str) -> str:
@@ -98,8 +103,12 @@ def _code(lines: Iterable[str]) -> str:
 def _whole(text: str) -> str:
     if not text.strip():
         return ""
-    return ('<details style="margin-top:8px"><summary style="cursor:pointer">the whole text</summary>'
-            f"{_code([text.strip()])}</details>")
+    return _details("the whole text", _code([text.strip()]))
+
+
+def _details(summary: str, inside: str) -> str:
+    return (f'<details style="margin-top:8px"><summary style="cursor:pointer;opacity:.8">{_text(summary)}</summary>'
+            f"{inside}</details>")
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
@@ -143,8 +152,22 @@ def _explanation(answer: Explanation) -> str:
         out += _title("Who holds it") + _table(("line", "bytes", "blocks"), rows)
     if answer.what_if:
         out += _title("What would have helped") + _settings(answer.what_if)
-    own = answer.own_allocator
-    return out + _advice(answer.paste, answer.advice) + (_advice(own.run, own.sentence) if own else "") + _program(answer)
+    return out + (_lines([answer.advice]) if answer.advice else "")
+
+
+def _to_do(answer: Answer) -> str:
+    """FIX: a run, a replay or the bytes of the cause speak for it. TRY FIRST: a message alone."""
+    explained = answer.explanation if isinstance(answer, DryRun) else answer
+    if not isinstance(explained, Explanation) or not explained.actions:
+        return ""
+    title = "TRY FIRST" if explained.actions[0].proof == "not proven" else "FIX"
+    return _title(title) + "".join(_action(one) for one in explained.actions)
+
+
+def _action(action: Action) -> str:
+    gain = action.proof if action.gain is None else f"{action.proof}: {action.gain}"
+    return (_lines([action.what] if action.what else []) + (_code(action.lines) if action.lines else "")
+            + f'<div style="opacity:.8">{_text(gain)}</div>')
 
 
 def _cause(cause: Cause) -> Tuple[str, str, str]:
@@ -170,15 +193,6 @@ def _ends(row: WhatIf) -> str:
     return f'<span style="color:{GOOD}">fits</span>' if row.feasible else ""
 
 
-def _advice(paste: Optional[str], advice: Optional[str]) -> str:
-    return (_lines([advice]) if advice else "") + (_code([paste]) if paste else "")
-
-
-def _program(answer: Explanation) -> str:
-    return "".join(_title("In the program") + _lines([one.sentence]) + (_code(one.python) if one.python else "")
-                   for one in answer.program_remedies[:1])
-
-
 # --- the others ---
 
 def _dry_run_verdict(answer: DryRun) -> Tuple[str, str]:
@@ -192,7 +206,7 @@ def _dry_run(answer: DryRun) -> str:
                  _fits(one.expandable), _fits(one.best_found)) for one in answer.cards.rows]
         out += _title("Which card is enough" + (" for what was seen" if answer.ended_early else "")) + _table(("card", "memory", "default", "expandable", "best found"), rows)
     if answer.made_up.total:
-        out += _lines([f"{answer.made_up.total:,} values were made up: control flow may hang on them, see the text"])
+        out += _lines([f"{answer.made_up.total:,} values were made up: control flow may depend on them, see the text"])
     explained = answer.explanation
     return out + (_headline(*_verdict(explained)) + _explanation(explained) if explained is not None else "")
 
@@ -234,4 +248,4 @@ def _sweep(answer: Sweep) -> str:
 HEADS: Dict[Type[Any], Callable[[Any], Tuple[str, str]]] = {
     Explanation: _verdict, DryRun: _dry_run_verdict,
     Sweep: lambda answer: (answer.advice, GOOD if answer.paste else GREY)}
-PAGES: Dict[Type[Any], Callable[[Any], str]] = {Explanation: _explanation, DryRun: _dry_run, Sweep: _sweep}
+BODIES: Dict[Type[Any], Callable[[Any], str]] = {Explanation: _explanation, DryRun: _dry_run, Sweep: _sweep}

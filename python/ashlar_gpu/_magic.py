@@ -6,13 +6,14 @@
     %%ashlar --device A100-80GB       # runs the cell without a GPU, in a process of its own; nothing comes back from it
     %%ashlar --capacity 24GiB --conf expandable_segments:True
 
-The explanation is shown under the cell: of its failure, else of its peak. What `--device` or `--capacity` runs is the
+The explanation is shown under the cell: of its failure, else of its peak. A traceback comes after it. What `--device` or `--capacity` runs is the
 cell with the names that it uses, by value (see _by_value.py).
 """
 
 import argparse
+import contextlib
 import shlex
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from ashlar_gpu import _by_value
 from ashlar_gpu._dry_run import dry_run
@@ -21,10 +22,14 @@ from ashlar_gpu._record import record
 
 
 class CellFailed(Error):
-    """The cell's own error was shown; this one stops the notebook."""
+    """Stops the notebook, and shows the cell's own error."""
+
+    def __init__(self, line: str, shown: Sequence[str] = ()) -> None:
+        super().__init__(line)
+        self.shown = shown
 
     def _render_traceback_(self) -> List[str]:
-        return [f"CellFailed: {self}"]
+        return list(self.shown) or [f"CellFailed: {self}"]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,12 +62,26 @@ def ashlar(shell: Any, line: str, cell: str) -> None:
 
 def _here(shell: Any, given: Any, cell: str) -> None:
     run = record(given.keep).__enter__()
-    error = _error_of(shell.run_cell(cell))  # which shows its traceback by itself
+    with _held_traceback(shell) as shown:
+        error = _error_of(shell.run_cell(cell))
     run.__exit__(None if error is None else type(error), error, None)
     if run.snapshot is not None:
         _show(run.explanation, given)
     if error is not None:
-        raise CellFailed(f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}")
+        first = str(error).strip().splitlines()[:1]
+        raise CellFailed(": ".join([type(error).__name__, *first]), shown)
+
+
+@contextlib.contextmanager
+def _held_traceback(shell: Any) -> Iterator[List[str]]:
+    """What the cell's error looks like, in place of showing it: the answer comes first."""
+    lines: List[str] = []
+    before = shell._showtraceback  # where IPython hands over a traceback that is made
+    shell._showtraceback = lambda kind, error, made: lines.extend(made)
+    try:
+        yield lines
+    finally:
+        shell._showtraceback = before
 
 
 def _error_of(result: Any) -> Optional[BaseException]:

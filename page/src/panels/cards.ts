@@ -37,8 +37,9 @@ const outcomes = (card: Card): Child[] => card.has_verdict
 
 export function howItWent(dryRun: DryRun): string {
   const failed = dryRun.fits === null ? '' : dryRun.fits ? '; no request failed' : '; a request failed';
-  return dryRun.ended_early === null ? failed
-    : `${failed}; the program ended before its end, with ${dryRun.ended_early.what}: this is what was seen until then`;
+  if (dryRun.ended_early === null) return failed;
+  const [what] = dryRun.ended_early.what.split('. '); // the message of an error may go on
+  return `${failed}; the program ended before its end, with ${what}: this is what was seen until then`;
 }
 
 export function dryRunPanel(dryRun: DryRun): HTMLElement {

@@ -35,6 +35,8 @@ export interface CurveLook {
   layer?: CurveLayer;
 }
 
+const kSeen = 0.25; // the part of a plot from which on it is in sight
+
 export const overlayColour = (row: number): Rgb => kCategories[(row + 2) % kCategories.length];
 
 export class Curve {
@@ -48,6 +50,8 @@ export class Curve {
   private markerTransform = '';
   private readonly tip: Tip;
   private pointed: PointerEvent | null = null;
+  private isInSight = true;
+  private isStale = false; // what is drawn is not the view's
 
   constructor(
     private readonly app: App, private readonly data: RunData, private readonly input: number, private readonly look: CurveLook) {
@@ -82,6 +86,10 @@ export class Curve {
       if (onCurveKey(event, this.target, () => this.data.places(this.app.view.axis)[this.momentOfView()])) event.preventDefault();
     });
     new ResizeObserver(() => this.fit()).observe(this.element);
+    new IntersectionObserver((seen) => {
+      this.isInSight = seen[seen.length - 1].intersectionRatio >= kSeen;
+      if (this.isInSight) this.redrawStale();
+    }, { threshold: kSeen }).observe(this.element);
   }
 
   // All of the axis: the longest of the input's runs.
@@ -105,7 +113,18 @@ export class Curve {
     this.redraw();
   }
 
+  // In a frame: what is out of sight but for an edge waits until it comes into sight, or the view rests.
+  redrawInSight(): void {
+    if (this.isInSight) this.redraw();
+    else this.isStale = true;
+  }
+
+  redrawStale(): void {
+    if (this.isStale) this.redraw();
+  }
+
   redraw(): void {
+    this.isStale = false;
     const { from, to } = this.shown();
     this.plot.batch(() => {
       this.plot.setScale('y', { min: 0, max: this.most() });

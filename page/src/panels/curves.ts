@@ -36,7 +36,8 @@ export class Curves {
     const phases = [...new Set(data.run.phases.map((phase) => phase.name))].slice(0, 8)
       .map((name) => h('li', {}, this.swatch(() => phaseColour(name)), name));
     this.element = h('div', { class: 'curves' },
-      h('div', { class: 'toolbar' }, h('h2', {}, 'Memory over time'), this.axis, zoom('Zoom in', '+', 0.5), zoom('Zoom out', '−', 2), this.whole,
+      h('div', { class: 'toolbar' }, h('h2', {}, 'Memory over time'), this.axis,
+        h('span', { class: 'row' }, zoom('Zoom in', '+', 0.5), zoom('Zoom out', '−', 2), this.whole),
         h('span', { class: 'hint', id: 'curve-keys' },
           'Ctrl+wheel or a pinch zooms, drag chooses a part, Shift-drag pans, a click sets the moment. Keys: ← → moment, + − zoom, Shift ← → pan, 0 all.')),
       h('ul', { class: 'legend' }, ...lines), this.overlays, this.curve.element,
@@ -66,7 +67,7 @@ export class Curves {
   drawWindow(): void {
     const visibility = this.app.view.from === null ? 'hidden' : 'visible'; // keeps its place: nothing is laid out anew
     if (this.whole.style.visibility !== visibility) this.whole.style.visibility = visibility;
-    this.curve.redraw();
+    this.curve.redrawInSight();
   }
 
   drawOverlays(): void {

@@ -25,10 +25,10 @@ function part(title: string, remark: string, heads: string[], rows: Cell[][]): C
   if (rows.length === 0) return null;
   const isNumber = heads.map((_, i) => rows.every((row) => typeof row[i] === 'object' && row[i] !== null && 'number' in (row[i] as object)));
   return h('details', { open: true, class: 'fleet-part' }, h('summary', {}, h('strong', {}, title), h('span', { class: 'faint' }, ` ${remark}`)),
-    h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': title }, h('table', {},
+    h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': title }, h('table', { class: 'stacks-up' },
       h('thead', {}, h('tr', {}, ...heads.map((head, i) => h('th', { scope: 'col', class: isNumber[i] ? 'number' : null }, head)))),
       h('tbody', {}, ...rows.map((row) => h('tr', {}, ...row.map((cell, i) =>
-        h('td', { class: isNumber[i] ? 'number' : null }, typeof cell === 'object' && cell !== null && 'number' in cell ? cell.number : cell as Child))))))));
+        h('td', { class: isNumber[i] ? 'number' : null, 'data-label': heads[i].toLowerCase() }, typeof cell === 'object' && cell !== null && 'number' in cell ? cell.number : cell as Child))))))));
 }
 
 function triedRows(fleet: Fleet): Cell[][] {

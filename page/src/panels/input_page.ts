@@ -146,7 +146,7 @@ export class InputPage {
     if (any('from', 'to', 'axis', 'theme')) {
       if (any('axis', 'theme')) curves.draw();
       else curves.drawWindow();
-      for (const curve of this.hostCurves) curve.redraw();
+      for (const curve of this.hostCurves) curve.redrawInSight();
     }
     if (any('moment')) {
       curves.drawMoment();
@@ -156,7 +156,7 @@ export class InputPage {
     if (any('overlays')) void this.loadOverlays().then(() => { curves.draw(); curves.drawOverlays(); transport.draw(); });
     const { memory } = this;
     if (memory === null) return;
-    if (any('from', 'to', 'axis', 'theme', 'overlays')) memory.bands.curve.redraw();
+    if (any('from', 'to', 'axis', 'theme', 'overlays')) memory.bands.curve.redrawInSight();
     if (any('moment')) memory.bands.curve.moveMarker();
     if (any('theme', 'bands')) memory.bands.forgetColours();
     if (any('theme', 'colour')) memory.maps.forgetColours();
@@ -171,6 +171,7 @@ export class InputPage {
     if (any('cause')) this.causes.draw();
     if (any('overlays', 'run', 'theme')) this.whatIfs.draw();
     const { memory } = this;
+    for (const curve of [this.instrument?.curves.curve, ...this.hostCurves, memory?.bands.curve]) curve?.redrawStale();
     if (this.instrument !== null && any('moment', 'theme')) this.instrument.moment.draw(memory?.run ?? null);
     if (memory === null) return;
     if (any('bands', 'theme')) memory.bands.drawLegend();

@@ -40,9 +40,13 @@ export class Multiples {
     if (changed.has('input')) this.mark();
     const isAll = ['from', 'to', 'axis', 'theme'].some((key) => changed.has(key as keyof View));
     for (const { curve } of this.cells) {
-      if (isAll) curve?.redraw();
+      if (isAll) curve?.redrawInSight();
       else if (changed.has('moment')) curve?.moveMarker();
     }
+  }
+
+  onRest(): void {
+    for (const { curve } of this.cells) curve?.redrawStale();
   }
 
   private mark(): void {

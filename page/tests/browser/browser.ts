@@ -1,12 +1,15 @@
 // Opens pages in Chromium as a reader does: from a file. Whatever is asked of a network is refused and kept, and so is what
-// the console says.
+// the console says. ASHLAR_BROWSER=firefox opens them in Firefox, by WebDriver BiDi.
 import { existsSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { chromium, firefox, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 
+export const kIsFirefox = process.env.ASHLAR_BROWSER === 'firefox';
 export const kChromium = process.env.ASHLAR_CHROMIUM ?? '/usr/bin/chromium';
+export const kFirefox = process.env.ASHLAR_FIREFOX ?? '/usr/bin/firefox-esr';
 
 export function launch(): Promise<Browser> {
+  if (kIsFirefox) return firefox.launch({ executablePath: kFirefox, channel: 'moz-firefox' });
   if (!existsSync(kChromium)) throw new Error(`no browser at ${kChromium}: apt-get install chromium, or set ASHLAR_CHROMIUM`);
   return chromium.launch({ executablePath: kChromium, args: ['--no-sandbox', '--disable-gpu'] });
 }
@@ -24,7 +27,9 @@ export interface OpenOptions extends BrowserContextOptions {
 }
 
 export async function open(browser: Browser, file: string, options: OpenOptions = {}): Promise<Opened> {
-  const { hash = '', readyFor = 'all', ...rest } = options;
+  const { hash: given = '', readyFor = 'all', ...rest } = options;
+  const isDark = kIsFirefox && rest.colorScheme === 'dark'; // which Firefox is not told
+  const hash = isDark ? `${given === '' ? '#' : `${given}&`}t=dark` : given;
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...rest });
   const page = await context.newPage();
   const requests: string[] = [];

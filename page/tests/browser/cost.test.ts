@@ -70,7 +70,17 @@ describe.each(['made', 'made_million'])('a frame of %s', (name) => {
   });
   afterAll(() => opened.close());
 
+  // So that both plots are in sight, or one.
+  const scroll = async (to: 'both' | 'top'): Promise<void> => {
+    await opened.page.evaluate((where) => {
+      if (where === 'top') scrollTo(0, 0);
+      else document.querySelectorAll('.work .curve')[1].scrollIntoView({ block: 'end' });
+    }, to);
+    await settle(opened.page);
+  };
+
   it('zooms and pans by one drawing that reads so much a pixel, and writes next to nothing', async () => {
+    await scroll('both');
     const canvas = await area('.work .curve canvas');
     const { width } = (await opened.page.locator('.work .curve .u-over').first().boundingBox())!;
     for (let i = 0; i < 18; ++i) {
@@ -81,6 +91,15 @@ describe.each(['made', 'made_million'])('a frame of %s', (name) => {
       expect(made.pixels).toBeLessThanOrEqual(canvas);
       expect(made.writes).toBeLessThanOrEqual(12);
     }
+  });
+
+  it('leaves out what is out of sight, until the view rests', async () => {
+    await scroll('top');
+    const drawn = (): Promise<number> => opened.page.evaluate(() => (globalThis as unknown as { ashlarCost: Cost }).ashlarCost.bands);
+    const before = await drawn();
+    for (let i = 0; i < 6; ++i) expect(await wheels(opened.page, i < 3 ? -30 : 30, false)).toMatchObject({ curves: 1, bands: 0 });
+    await settle(opened.page);
+    expect(await drawn()).toBeGreaterThan(before);
   });
 
   it('draws once for all that happens before a frame', async () => {

@@ -43,6 +43,13 @@ describe('the parts of other commands', () => {
     await expect(page.locator('#cards').textContent()).resolves.toContain('as A100-80GB would run it: fails: step 1, backward');
   });
 
+  it('leave what to do on top', async () => {
+    const page = await visit('parts');
+    const top = (selector: string): Promise<number> => page.locator(selector).first().evaluate((element) => element.getBoundingClientRect().top);
+    expect(await top('.verdict .actions')).toBeLessThan(await top('#cards'));
+    expect(await top('#cards')).toBeLessThan(await top('.work'));
+  });
+
   it('show an estimate as stacked areas, and a diff', async () => {
     const page = await visit('parts');
     if ((await page.locator('#estimate').count()) === 0) return; // without the program there is none

@@ -181,5 +181,7 @@ describe('cards', () => {
     expect(howItWent(run)).toBe('; no request failed');
     expect(howItWent({ ...run, fits: null, ended_early: { by: 'signal', what: 'signal 9 (SIGKILL)' } }))
       .toBe('; the program ended before its end, with signal 9 (SIGKILL): this is what was seen until then');
+    expect(howItWent({ ...run, fits: false, ended_early: { by: 'exception', what: 'OutOfMemoryError: CUDA out of memory. Tried to allocate 32.00 MiB. GPU 0 has' } }))
+      .toBe('; a request failed; the program ended before its end, with OutOfMemoryError: CUDA out of memory: this is what was seen until then');
   });
 });
