@@ -168,9 +168,11 @@ void AppendCauses(const answers::Explanation& e, std::size_t lines_left, std::st
   for (const answers::ExplainedCause& cause : e.why.causes) found += cause.finding.finding == analyses::Finding::kFound;
   if (found == 0) return;
   const std::size_t shown = std::min(found, kMostCauses);
+  const std::string which = found > shown
+                                ? absl::StrCat("the first ", shown, " of ", found, " causes found; --json has them all")
+                                : "causes found, the one to fix first";
   AppendSection("WHY",
-                found > shown ? absl::StrCat("the first ", shown, " of ", found, " causes found; --json has them all")
-                              : "causes found, the one to fix first",
+                absl::StrCat(which, "; of the first: ashlar guide ", analyses::CauseName(e.why.causes[0].finding.kind)),
                 out);
   lines_left -= std::min(lines_left, kSectionLines + shown);
   std::vector<std::string> fixes = FixRemarks(e, shown);

@@ -219,7 +219,7 @@ function assemble(blocks: MadeBlock[], segments: MadeSegment[], sums: Record<str
     inputs: [{
       name: 'made', rank: null, device: 0, explanation_text: 'made by a test', runs: [0], texts: [], holders: kHolders, settings: kSettings, causes: [], evidence_moments: [],
       stacks: {
-        labels, frames: [['train.py', 3, 'main'], ...labels.map((_, i): [string, number, string] => ['/a/model.py', 10 + 3 * i, `layer${i}`])],
+        labels, parts: labels.map((label, i) => (i % 3 === 0 ? null : `inner.py:${i} part${i % 3} < ${label}`)), frames: [['train.py', 3, 'main'], ...labels.map((_, i): [string, number, string] => ['/a/model.py', 10 + 3 * i, `layer${i}`])],
         starts: Array.from({ length: 25 }, (_, i) => 2 * i), stack_frames: labels.flatMap((_, i) => [i + 1, 0]) },
       explanation: wholeOf<Explanation>({
         source: 'made', headline: 'HEALTHY  made', verdict: 'healthy', evidence: [], moment: null, accounting, request_bytes: null,

@@ -238,18 +238,73 @@ std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack) {
   return python != nullptr ? FrameLabel(*python) : NativeLabel(stacks, frames);
 }
 
-std::vector<LabelledStack> LiveLines(const timeline::State& state, const trace::StackTable& stacks, std::size_t most) {
+namespace {
+
+// What runs other modules, and is none itself.
+bool IsAroundModules(const trace::Frame& frame) {
+  return absl::EndsWith(frame.file, "/modules/module.py") || absl::EndsWith(frame.file, "/modules/container.py");
+}
+
+// Below the line that a stack is labelled by, the frame that says most of its block: the optimizer that made it, else
+// the innermost frame outside PyTorch, else the innermost module; nullptr: none.
+const trace::Frame* InnerFrame(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
+  const trace::Frame* const label = PythonFrame(stacks, frames);
+  const trace::Frame* module = nullptr;
+  for (const trace::FrameId id : frames) {
+    const trace::Frame& frame = stacks.frame(id);
+    if (&frame == label) break;
+    if (!IsPython(frame)) continue;
+    if (absl::StrContains(frame.file, "/torch/optim/") || Distance(frame) < 2) return &frame;
+    const bool is_module = absl::StrContains(frame.file, "/torch/nn/modules/") && !IsAroundModules(frame);
+    if (module == nullptr && is_module) module = &frame;
+  }
+  return module;
+}
+
+struct LabelledGroup {
+  LiveStack group;
+  std::string label;
+};
+
+std::vector<LabelledStack> ByLabel(const std::vector<LabelledGroup>& groups) {
   std::map<std::string, LabelledStack> lines;
-  for (const LiveStack& group : LiveStacks(state)) {
-    const std::string label = StackLabel(stacks, group.stack);
-    LabelledStack& line = lines[label];
-    line.label = label;
-    line.bytes += group.bytes;
-    line.blocks += group.blocks;
+  for (const LabelledGroup& of : groups) {
+    LabelledStack& line = lines[of.label];
+    line.label = of.label;
+    line.bytes += of.group.bytes;
+    line.blocks += of.group.blocks;
   }
   std::vector<LabelledStack> out;
   for (auto& [label, line] : lines) out.push_back(std::move(line));
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return out;
+}
+
+}  // namespace
+
+std::string PartLabel(const trace::StackTable& stacks, trace::StackId stack) {
+  const absl::Span<const trace::FrameId> frames = stacks.stack(stack);
+  const trace::Frame* const python = PythonFrame(stacks, frames);
+  if (python == nullptr || StackLabel(stacks, stack) != FrameLabel(*python)) return "";
+  const trace::Frame* const inner = InnerFrame(stacks, frames);
+  return inner == nullptr ? "" : absl::StrCat(FrameLabel(*inner), " < ", FrameLabel(*python));
+}
+
+std::vector<LabelledStack> LiveLines(const timeline::State& state, const trace::StackTable& stacks, std::size_t most) {
+  std::vector<LabelledGroup> groups;
+  std::uint64_t bytes = 0;
+  for (const LiveStack& group : LiveStacks(state)) {
+    groups.push_back({group, StackLabel(stacks, group.stack)});
+    bytes += group.bytes;
+  }
+  std::vector<LabelledStack> out = ByLabel(groups);
+  if (!out.empty() && 2 * out.front().bytes > bytes) {
+    for (LabelledGroup& of : groups) {
+      if (of.label != out.front().label) continue;
+      if (std::string part = PartLabel(stacks, of.group.stack); !part.empty()) of.label = std::move(part);
+    }
+    out = ByLabel(groups);
+  }
   if (out.size() > most) out.resize(most);
   return out;
 }

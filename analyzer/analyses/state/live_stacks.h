@@ -41,12 +41,18 @@ std::vector<LiveStack> LiveStacks(const timeline::State& state);
 // autograd node or operator; "no stack recorded" without any.
 std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack);
 
+// What tells a block of such a line from the others of it, then the line: "modeling_bert.py:350 forward < train.py:9
+// main". The inner frame is that of the optimizer that made it, else the innermost outside PyTorch, else the innermost
+// module of PyTorch. Empty: the line is all that the stack tells.
+std::string PartLabel(const trace::StackTable& stacks, trace::StackId stack);
+
 // The labels of the frames that are nearest to the user's own code, in the order given: of their files, else of
 // installed packages, else of the framework. Their indices in `frames`.
 std::vector<std::size_t> NearestFrames(absl::Span<const trace::Frame> frames);
 std::string FrameLabel(const trace::Frame& frame);
 
-// The same blocks by that label, biggest first, `most` at the most. Equal bytes are ordered by label.
+// The same blocks by that label, biggest first, `most` at the most. Equal bytes are ordered by label. A line that holds
+// more than half, such as one that calls a trainer, is told in parts (PartLabel).
 struct LabelledStack {
   std::string label;
   std::uint64_t bytes = 0;

@@ -22,11 +22,13 @@ using answers::Picture;
 
 Json StackTableJson(const Picture& picture) {
   Json labels = Json::Array();
+  Json parts = Json::Array();
   Json starts = Json::Array({0});
   Json stack_frames = Json::Array();
   std::uint64_t count = 0;
   for (const answers::StackPicture& stack : picture.stacks) {
     labels.Append(stack.label);
+    parts.Append(stack.part.empty() ? Json() : Json(stack.part));
     for (const std::uint32_t frame : stack.frames) stack_frames.Append(frame);
     starts.Append(count += stack.frames.size());
   }
@@ -35,6 +37,7 @@ Json StackTableJson(const Picture& picture) {
     frames.Append(Json::Array({frame.file, frame.line < 0 ? Json() : Json(frame.line), frame.function}));
   }
   return {{"labels", std::move(labels)},
+          {"parts", std::move(parts)},
           {"frames", std::move(frames)},
           {"starts", std::move(starts)},
           {"stack_frames", std::move(stack_frames)}};

@@ -121,6 +121,7 @@ struct RunPicture {
 
 struct StackPicture {
   std::string label;                  // the frame nearest to the program's own code
+  std::string part;                   // where that line holds more than half (PartLabel); empty: nothing to tell
   std::vector<std::uint32_t> frames;  // innermost first; indices in Picture::frames
 };
 

@@ -163,7 +163,7 @@ std::uint32_t PictureStacks::Number(trace::StackId stack) {
   if (table_ == nullptr || stack == trace::kNoStack) return trace::kNoStack;
   const auto [found, is_new] = numbers_.try_emplace(stack, static_cast<std::uint32_t>(stacks_.size()));
   if (!is_new) return found->second;
-  StackPicture picture{analyses::StackLabel(*table_, stack), {}};
+  StackPicture picture{analyses::StackLabel(*table_, stack), analyses::PartLabel(*table_, stack), {}};
   for (const trace::FrameId frame : table_->stack(stack)) picture.frames.push_back(NumberOfFrame(frame));
   stacks_.push_back(std::move(picture));
   return found->second;

@@ -10,6 +10,7 @@ import type { Fleet } from './answers/fleet';
 
 export interface Stacks {
   labels: string[];
+  parts: (string | null)[]; // what stack i is called where its line holds more than half; null: as the line
   frames: [string, number | null, string][];
   starts: number[];
   stack_frames: number[]; // stack i: stack_frames[starts[i] .. starts[i + 1]), innermost first

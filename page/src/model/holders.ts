@@ -58,6 +58,20 @@ export function sumHolders(live: LiveSet, blocks: BlockTable, label: (block: num
   return [...sums.values()].sort((a, b) => b.bytes - a.bytes || (a.label < b.label ? -1 : 1));
 }
 
+// What a block of a line is called where the line holds more than half, as one that calls a trainer does; null: as the line.
+export const partLabel = (blocks: BlockTable, input: Input, block: number): string | null => input.stacks.parts[blocks.stack[block]] ?? null;
+
+// Who holds it at the moment of the live set, as the text of `explain` has it: a line that holds more than half is told in parts.
+export function sumInParts(live: LiveSet, blocks: BlockTable, input: Input, by: GroupBy, label: (block: number) => string): Holder[] {
+  const rows = sumHolders(live, blocks, label);
+  const all = rows.reduce((sum, row) => sum + row.bytes, 0);
+  if (by !== 'line' || rows.length === 0 || 2 * rows[0].bytes <= all) return rows;
+  return sumHolders(live, blocks, (block) => {
+    const line = label(block);
+    return line === rows[0].label ? (partLabel(blocks, input, block) ?? line) : line;
+  });
+}
+
 export interface Frame {
   name: string;
   bytes: number;

@@ -1,6 +1,6 @@
 // Who holds what at the moment, as a table and as a flame graph that hangs down from the outermost frame.
 import type { App, LiveRun } from '../app';
-import { frameTree, groupLabel, groupsOf, hasOtherFrames, sumHolders, type Frame, type GroupBy, type Holder } from '../model/holders';
+import { frameTree, groupLabel, groupsOf, hasOtherFrames, sumInParts, type Frame, type GroupBy, type Holder } from '../model/holders';
 import { bytes, count, percent } from '../view/format';
 import { bar, h, panel, replace } from '../view/dom';
 import { css, kCategories, mix } from '../view/palette';
@@ -48,7 +48,8 @@ export class Holders {
     const groups = groupsOf(data, input);
     const { group } = this.app.view;
     const by = this.group.value = group !== null && groups.includes(group) ? group : groups[0];
-    const rows = sumHolders(live, memory.blocks, groupLabel(memory.blocks, data, input, by, (block) => this.map.colours.phase(block)));
+    const label = groupLabel(memory.blocks, data, input, by, (block) => this.map.colours.phase(block));
+    const rows = sumInParts(live, memory.blocks, input, by, label);
     this.total = Math.max(1, rows.reduce((sum, row) => sum + row.bytes, 0));
     this.table.set(rows, this.app.view.search);
   }

@@ -1,6 +1,6 @@
 // Which blocks the view marks: those of a cause, of a row of a table, or behind a pin. Null: none, and no block fades.
 import type { App, LiveRun } from '../app';
-import { groupLabel, groupsOf } from '../model/holders';
+import { groupLabel, groupsOf, partLabel } from '../model/holders';
 import { pinLabel } from './pins';
 
 export function marking(app: App, run: LiveRun, phase: (block: number) => string | null): ((block: number) => boolean) | null {
@@ -17,8 +17,9 @@ export function marking(app: App, run: LiveRun, phase: (block: number) => string
     return (block) => marked.has(blocks.stack[block]);
   }
   if (view.stack !== null) {
-    const label = groupLabel(blocks, run.data, input, view.group ?? groupsOf(run.data, input)[0], phase);
-    return (block) => label(block) === view.stack;
+    const by = view.group ?? groupsOf(run.data, input)[0];
+    const label = groupLabel(blocks, run.data, input, by, phase);
+    return (block) => label(block) === view.stack || (by === 'line' && partLabel(blocks, input, block) === view.stack);
   }
   if (view.pin !== null) return (block) => pinLabel(app, run, block) === view.pin;
   return null;

@@ -5,7 +5,7 @@ import { BlockBands, nthLargest } from '../../src/model/block_bands';
 import { columnBounds, columnRanges } from '../../src/model/columns_of_pixels';
 import { EventList, parseSearch } from '../../src/model/event_list';
 import { findHoles } from '../../src/model/holes';
-import { frameTree, groupLabel, sumHolders } from '../../src/model/holders';
+import { frameTree, groupLabel, sumHolders, sumInParts } from '../../src/model/holders';
 import { LiveSet } from '../../src/model/live_set';
 import { hit, holesFirst, layOut } from '../../src/model/map_layout';
 import { RunData } from '../../src/model/run_data';
@@ -87,6 +87,27 @@ describe('holders', () => {
       const main = tree.children.get('train.py:3 main')!;
       expect([...main.children.values()].reduce((sum, child) => sum + child.bytes, 0)).toBe(all);
     }
+  });
+});
+
+describe('a line that holds more than half', () => {
+  const size = [600, 300, 100, 700, 200];
+  const blocks = { stack: Int32Array.of(0, 1, 2, 3, -1), size, count: 5, isPending: () => false };
+  const labels = ['train.py:9 main', 'train.py:9 main', 'train.py:9 main', 'data.py:3 load'];
+  const parts = ['attention.py:4 forward < train.py:9 main', 'adam.py:7 step < train.py:9 main', null, 'read.py:1 read < data.py:3 load'];
+  const input = { stacks: { labels, parts } };
+  const label = (block: number): string => (block === 4 ? 'no stack recorded' : labels[block]);
+  const rowsOf = (by: 'line' | 'size', list: number[]): [string, number][] =>
+    sumInParts({ list, count: list.length, moment: 0 } as never, blocks as never, input as never, by, label).map((row) => [row.label, row.bytes]);
+
+  it('is told in parts, and the other lines are not', () => {
+    expect(rowsOf('line', [0, 1, 2, 3])).toEqual([
+      ['data.py:3 load', 700], [parts[0], 600], [parts[1], 300], ['train.py:9 main', 100]]);
+  });
+  it('is one row with half or less, and in other groups', () => {
+    expect(rowsOf('line', [0, 2, 3])).toEqual([['data.py:3 load', 700], ['train.py:9 main', 700]]);
+    expect(rowsOf('line', [1, 2, 4, 3])).toEqual([[parts[3], 700], ['train.py:9 main', 400], ['no stack recorded', 200]]);
+    expect(rowsOf('size', [0, 1, 2, 3])).toEqual([['train.py:9 main', 1000], ['data.py:3 load', 700]]);
   });
 });
 

@@ -37,6 +37,8 @@ TEST(ExplainCausesTest, EverySeededCauseIsShown) {
     const std::string text = report::ToText(explanation);
     EXPECT_THAT(text, HasSubstr("\nWHY"));
     bool is_found = false;
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("ashlar guide ",
+                                             analyses::CauseName(explanation.why.causes[0].finding.kind), ")")));
     for (const nlohmann::json& cause : json["causes"]) {
       is_found =
           is_found || (cause["name"] == std::string(analyses::CauseName(seeded.truth)) && cause["finding"] == "found");

@@ -158,5 +158,37 @@ TEST(LiveLinesTest, StacksOfOneLineAreOneRow) {
   EXPECT_EQ(LiveLines(state, stacks, 2).size(), 2u);
 }
 
+// What a program that calls a trainer holds: one line of its own, below it weights, activations and optimizer state.
+TEST(LiveLinesTest, ALineThatHoldsMoreThanHalfIsToldInParts) {
+  constexpr Named kTrainer = {"/usr/lib/python3.10/site-packages/transformers/trainer.py", 2674, "train"};
+  constexpr Named kScript = {"/home/ada/train_hf.py", 9, "<module>"};
+  constexpr Named kCall = {"/usr/lib/python3.10/site-packages/torch/nn/modules/module.py", 1776, "_call_impl"};
+  constexpr Named kOuterPackage = {"/usr/lib/python3.10/site-packages/transformers/modeling_outer.py", 9, "forward"};
+  constexpr Named kAdam = {"/usr/lib/python3.10/site-packages/torch/optim/adamw.py", 112, "_init_group"};
+  constexpr Named kStep = {"/usr/lib/python3.10/site-packages/accelerate/optimizer.py", 179, "step"};
+  trace::StackTable stacks;
+  const StackId layer = Intern(stacks, {kMalloc, kTorch, kCall, kPackage, kCall, kOuterPackage, kTrainer, kScript});
+  const StackId state_of_adam = Intern(stacks, {kMalloc, kAdam, kStep, kTrainer, kScript});
+  const StackId own = Intern(stacks, {kMalloc, kScript});
+  const StackId module = Intern(stacks, {kMalloc, kTorch, kCall, kScript});
+  const StackId other = Intern(stacks, {kMalloc, kTorch, kPackage, kOuterUser});
+  timeline::State state;
+  state.segments.push_back({.address = 0,
+                            .size_bytes = 8192,
+                            .blocks = {LiveStacksBlock(0, 1024, layer), LiveStacksBlock(1024, 1024, layer),
+                                       LiveStacksBlock(2048, 1536, state_of_adam), LiveStacksBlock(3584, 512, own),
+                                       LiveStacksBlock(4096, 640, module), LiveStacksBlock(5120, 768, other)}});
+  std::vector<std::string> lines;
+  for (const LabelledStack& line : LiveLines(state, stacks, 9)) lines.push_back(line.label);
+  EXPECT_EQ(lines, (std::vector<std::string>{
+                       "modeling_bert.py:350 forward < train_hf.py:9 <module>",
+                       "adamw.py:112 _init_group < train_hf.py:9 <module>",
+                       "main.py:9 main",  // holds less than half: as it is
+                       "linear.py:114 forward < train_hf.py:9 <module>",
+                       "train_hf.py:9 <module>",
+                   }));
+  EXPECT_EQ(LiveLines(state, stacks, 9).front().blocks, 2u);
+}
+
 }  // namespace
 }  // namespace ashlar::analyses
