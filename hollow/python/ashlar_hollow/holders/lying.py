@@ -22,7 +22,7 @@ _WORD = 8
 _FIRST_OF_OBJECT = 16  # what an object of Python stands for
 _MOST_BYTES = 4096  # of a node
 _LEAST_ADDRESS, _END_OF_ADDRESSES, _ALIGNED = 1 << 16, 1 << 47, 16
-_MOST_IN_ARRAY = 1 << 16
+_AT_ONCE, _MOST_IN_ARRAY = 1 << 16, 1 << 24
 _OF_OBJECT, _OF_HOOKS = 512, 4 * _WORD  # bytes that are looked at of these
 _proven = None  # of the process: its Places, or False
 
@@ -32,8 +32,8 @@ Node = collections.namedtuple("Node", "next tensors words")
 Places = collections.namedtuple("Places", "kind storage autograd bytes gradient node edges edge_bytes")
 
 
-def _function(name, result, *arguments):
-    """Of the C library: Python's own would let other threads run. None: this system has no such function."""
+def c_function(name, result, *arguments):
+    """One that this process has, as the C library's: Python's own would let other threads run. None: it has none of that name."""
     try:
         found = ctypes.PyDLL(None)[name]
     except (AttributeError, OSError):
@@ -42,9 +42,9 @@ def _function(name, result, *arguments):
     return found
 
 
-_read = _function("pread64", ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64)
-_size_of = _function("malloc_usable_size", ctypes.c_size_t, ctypes.c_void_p)
-_room = ctypes.create_string_buffer(_MOST_IN_ARRAY)
+_read = c_function("pread64", ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64)
+_size_of = c_function("malloc_usable_size", ctypes.c_size_t, ctypes.c_void_p)
+_room = ctypes.create_string_buffer(_AT_ONCE)
 
 
 class Memory(object):
@@ -60,11 +60,15 @@ class Memory(object):
 
     def words(self, address, bytes_):
         """Nothing where there are none."""
-        if not 0 < address < 1 << 62 or address % _WORD or not 0 < bytes_ <= _MOST_IN_ARRAY:
+        if not 0 < address < _END_OF_ADDRESSES or address % _WORD or not 0 < bytes_ <= _MOST_IN_ARRAY:
             return ()
-        if _read(self.file, _room, bytes_, address) != bytes_:
-            return ()
-        return struct.unpack_from("=%dQ" % (bytes_ // _WORD), _room)
+        found = []
+        for start in range(0, bytes_, _AT_ONCE):
+            size = min(_AT_ONCE, bytes_ - start)
+            if _read(self.file, _room, size, address + start) != size:
+                return ()
+            found.extend(struct.unpack_from("=%dQ" % (size // _WORD), _room))
+        return found
 
     def at(self, address):
         """0 where there is none."""
@@ -145,7 +149,8 @@ class Lying(object):
         return self.memory.at(storage + self.places.bytes) if storage else 0
 
     def read(self, node):
-        words = self.memory.words(node, min(_size_of(node), _MOST_BYTES) & -_WORD)
+        is_there = _is_made(node) and self.memory.at(node) and self.memory.at(node - _WORD)  # what tells of its size too
+        words = self.memory.words(node, min(_size_of(node), _MOST_BYTES) & -_WORD) if is_there else ()
         return Node(self._next_of(words), self._tensors_of(words), words)
 
     def objects_of(self, node, known):
@@ -161,17 +166,23 @@ class Lying(object):
         return [one for one in self.memory.words(begin, end - begin)[::step] if one]
 
     def _tensors_of(self, words):
-        """Also of an array that lies between two of the words."""
+        """Also of arrays."""
         found, edges = [], self.places.edges // _WORD
         for place, word in enumerate(words):
             if not _is_made(word):
                 continue
             if self.memory.at(word) == self.places.kind:
                 found.append(word)
-            elif place != edges and place + 1 < len(words) and word < words[place + 1] <= word + _MOST_IN_ARRAY:
-                found.extend(one for one in self.memory.words(word, words[place + 1] - word & -_WORD)
+            elif place != edges and self._is_array(*words[place:place + 3]):
+                found.extend(one for one in self.memory.words(word, words[place + 1] - word)
                              if _is_made(one) and self.memory.at(one) == self.places.kind)
         return found
+
+    def _is_array(self, begin, end=0, room=0):
+        """Whether these are of a vector: what was allocated at its begin has the size of its room."""
+        if not begin < end <= room <= begin + _MOST_IN_ARRAY or (end - begin) % _WORD:
+            return False
+        return 0 <= (self.memory.at(begin - _WORD) & -_WORD) - _WORD - (room - begin) < 2 * _ALIGNED
 
 
 def _is_made(word):
