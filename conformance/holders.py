@@ -85,6 +85,27 @@ def asks_nobody(bench):
     return verdict
 
 
+def goes_as_without(bench):
+    """What a failure lets go, a graph above all, goes in the order of a run that nobody looks at; and the look has its names."""
+    verdict, told = Verdict(), {}
+    for names in ('off', '10s'):
+        run = bench.dry_run(venvs.python_of('torch-2.14.1'), ['-B', os.path.join(PROGRAMS, 'goes.py')],
+                            ['--reproducible', '--capacity', '3GiB', '--names', names])
+        told[names] = run.code, run.told[0]['failures'], histories.events(histories.load(run.histories[0])), records_of(run)
+    (_, _, off_events, _), (code, failures, events, taken) = told.values()
+    verdict.equal('exit code', code, 0)
+    verdict.equal('failures', failures, len(taken))
+    difference = histories.first_difference(off_events, events)
+    verdict.expect(difference is None, f'the histories differ at {difference}')
+    for record in taken:
+        graphs = sum(one['bytes'] for one in record['holders'] if one['kind'] == 'graph')
+        named = sum(one['bytes'] for one in record['holders'] if one['kind'] not in NAMELESS)
+        verdict.expect(graphs > 100 << 20, f'{mib(graphs)} are a graph\'s')
+        verdict.expect(named >= 0.99 * record['live_bytes'], f'{named / record["live_bytes"]:.1%} has a name')
+    verdict.cells['events'] = f'{len(events):,} the same'
+    return verdict
+
+
 MIDDLE = 'middle.py'
 WORDS_OF_MIDDLE = ('middle.py', 'PatientNet', 'stacked_layers', 'given_rows', 'single_layer', 'train_briefly', 'patient_model',
                    'chosen_optimizer', 'recall_everything', 'recalled_outputs', 'whole_run', 'RECALLED_BATCHES')
@@ -139,4 +160,5 @@ def rows():
     measured = [Row('holders', seed.name, 20, lambda bench, s=seed: measure(bench, s), is_usual=False, is_measured=True,
                     digest=advice.digest(seed)) for seed in SEEDS + HELD_OUT if seed.fails]
     return [Row('names', 'of a peak', 40, names_the_peak), Row('names', 'hidden', 40, tells_no_name),
+            Row('names', 'all goes as without', 25, goes_as_without),
             Row('holders', 'nobody is asked', 60, asks_nobody, is_usual=False, is_measured=True)] + measured

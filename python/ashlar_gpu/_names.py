@@ -163,7 +163,7 @@ def _rename(record: Dict[str, Any]) -> None:
 
 def _keep_live(record: Dict[str, Any], file: Dict[str, Any]) -> int:
     """Blocks that the file has live; what it has beside them has no name. How many were dropped."""
-    blocks = _holders.record.Blocks(file, [])
+    blocks = _holders.record.Blocks(file, _holders.calls.Calls([]))
     known = {address: (owner, others) for address, owner, others in record["blocks"]}
     live: List[Any] = []
     for one in record["holders"]:

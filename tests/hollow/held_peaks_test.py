@@ -5,6 +5,7 @@ import gc
 import io
 import os
 import pickle
+import tempfile
 import types
 import unittest
 
@@ -176,6 +177,17 @@ class Peaks(unittest.TestCase):
         (put_back,) = imports._finder.calls.pop("torch._dynamo")
         put_back(None)
         self.assertIs(vars(Module)["__call__"], plain)
+
+    def test_an_optimizer_s_compiler_compiles_nothing(self):
+        program = Program()
+        part = held_peaks.COMPILES.split(".")
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(os.path.join(folder, *part[:-1]))
+            open(os.path.join(folder, *part) + ".py", "w").close()
+            program.torch.__file__ = os.path.join(folder, "torch", "__init__.py")
+            self.assertEqual(program.peaks._imported_to_compile(), held_peaks.COMPILES)
+            os.remove(os.path.join(folder, *part) + ".py")
+            self.assertEqual(program.peaks._imported_to_compile(), "torch._dynamo")
 
     def test_off_is_no_look_at_peaks_either(self):
         program = Program()

@@ -424,32 +424,6 @@ class Named(unittest.TestCase):
         done.set()
         thread.join()
 
-    def test_what_the_line_at_work_allocated_is_its_temporary(self):
-        stack = [("/venv/site-packages/torch/nn.py", 5), ("/home/me/model.py", 41), ("/home/me/train.py", 9)]
-
-        def kind_of(*frames):
-            listed = [{"filename": file, "line": line, "name": "f"} for file, line in frames]
-            return record.unnamed({}, {"size": 1, "frames": listed}, stack)[:2]
-
-        self.assertEqual(kind_of(*stack), ("temporary", "temporary of the operation at work"))
-        other = ("/venv/site-packages/torch/functional.py", 7)
-        self.assertEqual(kind_of(other, *stack[1:]), ("temporary", "temporary of the line at work"))
-        self.assertEqual(kind_of(*stack[1:]), ("temporary", "temporary of the line at work"))
-        for frames in ((other, ("/home/me/model.py", 40), stack[2]), (stack[2],), ()):
-            self.assertEqual(kind_of(*frames), ("not_found", "not found"))
-        stack = []
-        self.assertEqual(kind_of(), ("temporary", "temporary of the backward pass at work"))
-
-    def test_an_earlier_round_of_a_loop_is_not_at_work(self):
-        line = [{"filename": "/home/me/train.py", "line": 9, "name": "f"}]
-        other = [{"filename": "/home/me/train.py", "line": 8, "name": "f"}]
-        events = [{"action": "alloc", "addr": address, "frames": frames} for address, frames in
-                  ((1, line), (2, other), (3, line), (4, line))]
-        events[3:3] = [{"action": "free_completed", "addr": 1, "frames": other}]
-        stack = [("/home/me/train.py", 9)]
-        self.assertEqual(record.newest_allocations({"device_traces": [events]}, stack), {3, 4})
-        self.assertIsNone(record.newest_allocations({"device_traces": [[]]}, stack))
-
     def test_blocks_that_no_variable_needs_to_explain(self):
         device = Device()
         here = {"filename": __file__, "line": 7, "name": "train"}

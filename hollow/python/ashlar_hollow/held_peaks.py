@@ -6,8 +6,8 @@
 A peak is new where an eighth more is allocated than at the last look, or a fifth, once all looks take a twentieth of the
 run. They take a tenth at most: a peak that comes again is found in its turn. It is asked for where what is live has names:
 where a backward pass begins and ends, and at the end of an optimizer's step; on a hollow device at each operation's end, else
-at that of an outermost module's call without gradients, in a program that has neither an optimizer nor torch.compile. What a
-call with gradients made hangs on its result, which has no name yet.
+at that of an outermost module's call without gradients, as in an evaluation, until something is compiled. What a call with
+gradients made hangs on its result, which has no name yet.
 Thread rule: any thread, with the GIL held.
 """
 
@@ -21,6 +21,7 @@ from .unseen import during
 
 SMALL_STEP, LARGE_STEP = 8, 5  # grown by one in so many bytes
 LEAST = 32 << 20  # bytes
+COMPILES = "torch._dynamo.repro.after_dynamo"  # imported when something is compiled; the rest comes with each optimizer
 ASKED_AGAIN = 0.001  # seconds after a look that had to wait
 
 _here = None  # the process's HeldPeaks; a forked child has its parent's until it uses CUDA itself
@@ -135,8 +136,9 @@ class HeldPeaks(object):
             self._watch_modules(torch.nn.Module)
 
     def _watch_modules(self, module):
-        """Until torch._dynamo is there, as it is with each optimizer: it would not compile what calls a module."""
-        if "torch._dynamo" in sys.modules:
+        """Until something is compiled: torch._dynamo would not compile what calls a module."""
+        compiles = self._imported_to_compile()
+        if compiles in sys.modules:
             return
         original = module.__call__
         ours = module.__call__ = during(original, self.called)
@@ -145,7 +147,12 @@ class HeldPeaks(object):
             if vars(module).get("__call__") is ours:
                 module.__call__ = original
 
-        imports.after("torch._dynamo", put_back)
+        imports.after(compiles, put_back)
+
+    def _imported_to_compile(self):
+        """Older releases have no such part: there it is the whole."""
+        folder = os.path.dirname(os.path.dirname(getattr(self.torch, "__file__", "")))
+        return COMPILES if os.path.exists(os.path.join(folder, *COMPILES.split(".")) + ".py") else "torch._dynamo"
 
     def stepped(self, *_):
         self.look()

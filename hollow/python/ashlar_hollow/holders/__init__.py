@@ -19,7 +19,7 @@ import os
 import sys
 import time
 
-from . import record, roots, tensors
+from . import calls, record, roots, tensors
 from .record import KEY, OUT_OF_MEMORY, PEAK, PEAK_KEY
 from .redaction import Redaction
 from .walk import Bounded, Limits, Walk
@@ -202,14 +202,15 @@ class Taking(object):
         began = time.monotonic()
         try:
             with tensors.undisturbed(self.torch):
-                snapshot[KEY] = self._taken(record.Blocks(snapshot, _stack()), when, is_at_end)
+                snapshot[KEY] = self._taken(record.Blocks(snapshot, calls.under_way(is_ours)), when, is_at_end)
         finally:
             self.seconds = time.monotonic() - began
         snapshot[KEY]["seconds"] = round(self.seconds, 3)
 
     def _taken(self, blocks, when, is_at_end):
         modules = roots.Modules(is_ours)
-        walk = Walk(self.torch, blocks, self.limits, is_ours, modules.names_of_program(), self.redaction)
+        walk = Walk(self.torch, blocks, self.limits, is_ours, modules.names_of_program(), self.redaction,
+                    self.every)
         walk.follows_graphs = tensors.can_follow_graphs(self.torch)
         walk.hide(self, vars(self), self.limits, self.every, self.redaction)
         try:
@@ -225,13 +226,3 @@ class Taking(object):
             return record.make(walk, blocks, when)
         finally:
             walk.forget()
-
-
-def _stack():
-    """(file, line) of this thread's calls, innermost first, without ours."""
-    found, frame = [], sys._getframe()
-    while frame is not None:
-        if not is_ours(frame.f_code.co_filename):
-            found.append((frame.f_code.co_filename, frame.f_lineno))
-        frame = frame.f_back
-    return found

@@ -8,6 +8,7 @@ import os
 import sys
 
 from . import roots
+from .calls import newest_allocations
 from .walk import GRAPH
 
 KEY, PEAK_KEY = "ashlar_names", "ashlar_peak_names"
@@ -22,9 +23,9 @@ LIVE = "active_allocated"
 
 
 class Blocks(object):
-    """The live blocks of a snapshot by address. `stack`: the calls under way, (file, line), innermost first."""
+    """The live blocks of a snapshot by address. `calls`: those under way (calls.Calls)."""
 
-    def __init__(self, snapshot, stack):
+    def __init__(self, snapshot, calls):
         found = []
         for segment in snapshot.get("segments", ()):
             address = segment.get("address", 0)
@@ -35,8 +36,8 @@ class Blocks(object):
                     found.append((start, block["size"], segment, block))
         found.sort(key=lambda one: one[0])
         self.all = found
-        self.stack = stack
-        self.newest = newest_allocations(snapshot, stack)
+        self.calls = calls
+        self.newest = newest_allocations(snapshot, calls)
         self.may_be_workspace = self._workspaces(workspace_bytes(os.environ))
         self.starts = [one[0] for one in found]
 
@@ -59,7 +60,7 @@ class Blocks(object):
         if index in self.may_be_workspace:
             return WORKSPACE, "workspace of cuBLAS", _place(block.get("frames") or ())
         is_newest = self.newest is None or start in self.newest
-        return unnamed(segment, block, self.stack, is_newest)
+        return unnamed(segment, block, self.calls, is_newest)
 
     def _workspaces(self, sizes):
         """The blocks that are as large as a library's workspace, by address as many as a stream has."""
@@ -243,24 +244,7 @@ def workspace_bytes(environment):
     return sizes
 
 
-def newest_allocations(snapshot, stack):
-    """Addresses that the calls under way allocated last, one after the other; None: the snapshot has no history.
-
-    A loop comes to the same line again and again: what its earlier rounds have left is no temporary of this one.
-    """
-    found = None
-    for trace in snapshot.get("device_traces", ()):
-        for event in reversed(trace):
-            found = set() if found is None else found
-            if event.get("action") != "alloc":
-                continue
-            if _at_work(event.get("frames") or (), stack) is None:
-                break
-            found.add(event.get("addr"))
-    return found
-
-
-def unnamed(segment, block, stack, is_newest=True):
+def unnamed(segment, block, calls, is_newest=True):
     """(kind, name, place) of a block that no object of the program leads to."""
     frames = block.get("frames") or ()
     place = _place(frames)
@@ -268,7 +252,7 @@ def unnamed(segment, block, stack, is_newest=True):
         return POOL, "memory pool of a CUDA graph", place
     if any(frame["filename"].endswith("torch/nn/parallel/distributed.py") for frame in frames[:3]):
         return BUCKET, "bucket of DistributedDataParallel", place
-    at_work = _at_work(frames, stack) if is_newest else None
+    at_work = calls.of(frames) if is_newest else None
     if at_work is not None:
         return TEMPORARY, "temporary of the %s at work" % at_work, place
     return NOT_FOUND, "not found", place
@@ -280,17 +264,3 @@ def _place(frames):
         if not roots.is_library(frame["filename"]):
             return frame["filename"], frame["line"], frame["name"]
     return (frames[0]["filename"], frames[0]["line"], frames[0]["name"]) if frames else (None, None, None)
-
-
-def _at_work(frames, stack):
-    """Which part of the calls under way allocated the block: "operation", "backward pass", "line"; None: none did.
-
-    A backward pass runs in a thread of its own, which has no calls of Python: nor have its blocks. What an expression has
-    computed so far is on Python's own stack, where no object holds it: its line still runs.
-    """
-    calls = [(frame["filename"], frame["line"]) for frame in frames]
-    if calls == stack:
-        return "operation" if stack else "backward pass"
-    inner = next((place for place, (file, _) in enumerate(stack) if not roots.is_library(file)), len(stack))
-    line = stack[inner:]
-    return "line" if line and calls[-len(line):] == line else None

@@ -15,6 +15,7 @@ import threading
 import types
 
 from . import reading
+from .tensors import Unasked
 from .traits import IN_CALL, IN_TORCH
 from .walk import CYCLE, CYCLE_OF, GLOBAL, LIBRARIES, LIBRARY_FRAMES, UNSEEN, UNSEEN_HOLDER, USER, Root
 
@@ -183,6 +184,10 @@ class _Unreached(object):
         self.nodes = {}  # of graphs, by id: they are held by tensors, which the collector does not know
         self.rest = [one for one in every if id(one) not in walk.seen]
         self.ids = {id(one) for one in self.rest}
+        self.tensors = {}  # where a tensor lies -> its place in rest
+        for place, one in enumerate(self.rest):
+            if walk.tensors.is_tensor(type(one)):
+                self.tensors[walk.tensors.place(one)] = place
         walk.check()
         for place, one in enumerate(self.rest):
             for held in reading.referents(one):
@@ -202,12 +207,17 @@ class _Unreached(object):
         waiting = [] if first is None else [first]
         while waiting:
             node = waiting.pop()
-            if id(node) not in self.nodes:
-                self.nodes[id(node)] = node
+            key = node if type(node) is int else id(node)
+            if key not in self.nodes:
+                self.nodes[key] = node
                 self._hold(node, place)
-                for saved in tensors.saved_by(node):
-                    self._hold(saved, place)
+                for saved in tensors.saved_by(node, self.walk.known):
+                    self._hold(self._object_of(saved), place)
                 waiting.extend(tensors.next_nodes(node))
+
+    def _object_of(self, saved):
+        place = self.tensors.get(saved.tensor) if type(saved) is Unasked else None
+        return saved if place is None else self.rest[place]
 
     def walk_held_from_c(self):
         references = _references_of_one_in_two_lists()
@@ -228,6 +238,8 @@ class _Unreached(object):
         for one in self.rest:
             if id(one) not in self.walk.seen and self.walk.tensors.is_tensor(type(one)):
                 types = self._types_on_cycle(one)
+                if not types and self._is_nobody(one):
+                    continue
                 name = CYCLE_OF + ", ".join(types) if types else reading.type_name(type(one))
                 self.walk.root(Root(name, CYCLE if types else UNSEEN_HOLDER), one)
                 self.walk.drain()

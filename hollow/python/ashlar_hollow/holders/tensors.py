@@ -7,6 +7,7 @@ a saved tensor stands for where hooks packed it is the packed object; it is not 
 import contextlib
 
 from . import reading
+from .lying import Lying
 
 
 @contextlib.contextmanager
@@ -16,8 +17,18 @@ def undisturbed(torch):
         yield
 
 
+class Unasked(object):
+    """A tensor that PyTorch was not asked for: where it lies, and where its storage begins."""
+
+    __slots__ = ("tensor", "address")
+
+    def __init__(self, tensor, address):
+        self.tensor, self.address = tensor, address
+
+
 class Tensors(object):
     def __init__(self, torch):
+        self.lying = Lying(torch)
         base = torch._C.TensorBase if hasattr(torch._C, "TensorBase") else torch._C._TensorBase
         self.base, self.storage_base = base, torch._C.StorageBase
         self.function = torch._C._FunctionBase
@@ -64,19 +75,33 @@ class Tensors(object):
         except Exception:
             return None
 
+    def place(self, tensor):
+        """Where its own structure lies; 0: not known."""
+        return self._get("_cdata", tensor) or 0
+
     def gradient(self, tensor):
-        """Asked for only where the answer is no warning."""
-        if self._get("is_leaf", tensor) or self._get("retains_grad", tensor):
-            return self._get("grad", tensor)
-        return None
+        """Asked for only where the answer is no warning. None, an Unasked or a tensor."""
+        if not self._get("is_leaf", tensor) and not self._get("retains_grad", tensor):
+            return None
+        return self._unasked(self._gradient_at(tensor)) or self._get("grad", tensor)
+
+    def _gradient_at(self, tensor):
+        return self.lying.gradient_of(self.place(tensor)) if self.lying.is_proven else 0
+
+    def _saved_at(self, saved):
+        return self.lying.memory.at(self.lying.object_of(saved)) if self.lying.is_proven else 0
+
+    def _unasked(self, tensor):
+        """None where it is to be asked for."""
+        if not tensor:
+            return None
+        address = self.lying.bytes_of(tensor)
+        return Unasked(tensor, address) if address else None
 
     def is_trained(self, tensor, dtype):
         """Whether it is a leaf of that type and wants a gradient."""
         is_leaf = self._get("is_leaf", tensor) and self._get("requires_grad", tensor)
         return bool(is_leaf) and self._get("dtype", tensor) is dtype
-
-    def node(self, tensor):
-        return self._get("grad_fn", tensor)
 
     def hooks(self, tensor):
         return [found for found in (self._get(name, tensor) for name in _HOOKS) if found is not None]
@@ -94,7 +119,20 @@ class Tensors(object):
         except Exception:
             return []
 
-    # --- graphs ---
+    # --- graphs: a node is told by where it lies (lying.py), or, where that cannot be read, is its object of Python ---
+
+    def node(self, tensor):
+        """That made the tensor; None: no node did."""
+        if self.lying.is_proven:
+            return self.lying.node_of(self.place(tensor)) or None
+        return self._get("grad_fn", tensor)
+
+    def node_of(self, held):
+        """Of a node that Python holds as an object."""
+        if not self.lying.is_proven:
+            return held
+        is_own = self.is_own_node(type(held))
+        return (self.lying.node_that_has(held) if is_own else self.lying.object_of(held)) or held
 
     def _member(self, node, name):
         """As C has it: a program's own node may have a __getattr__."""
@@ -103,13 +141,30 @@ class Tensors(object):
         return reading.dict_of_type(holder)[name].__get__(node, kind)
 
     def next_nodes(self, node):
+        if type(node) is int:
+            return self.lying.read(node).next
         try:
             return [one for one, _ in self._member(node, "next_functions") if one is not None]
         except Exception:
             return []
 
-    def saved_by(self, node):
-        """What the node keeps for the backward pass: tensors, and what a hook packed them to."""
+    def saved_by(self, node, known):
+        """What the node keeps for the backward pass: tensors, asked for or not, what a hook packed them to, its objects of Python.
+
+        `known`: of these, by id.
+        """
+        if type(node) is not int:
+            return self._asked_of(node)
+        read = self.lying.read(node)
+        places = read.tensors if read.next else read.tensors + [self.lying.gradient_of(one) for one in read.tensors]
+        found = [one for one in map(self._unasked, places) if one is not None]
+        for one in self.lying.objects_of(read, known):
+            found.append(one)
+            if self.is_own_node(type(one)):
+                found.extend(self._asked_of(one))
+        return found
+
+    def _asked_of(self, node):
         found = []
         for name in self._saved_names(type(node)):
             if name == _LEAF:
@@ -125,7 +180,7 @@ class Tensors(object):
                 continue  # given back by a backward pass
             for one in raw if type(raw) in (tuple, list) else (raw,):
                 try:
-                    found.append(one.data)
+                    found.append(self._unasked(self._saved_at(one)) or one.data)
                 except Exception:
                     pass
         return found
@@ -152,7 +207,7 @@ def _data_pointer(tensor):  # PyTorch before 2.1
 
 _LEAF = "variable"  # of the node that adds to a leaf's gradient
 _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
-_READ = ("is_leaf", "requires_grad", "dtype", "retains_grad", "grad", "grad_fn", "layout") + _HOOKS
+_READ = ("_cdata", "is_leaf", "requires_grad", "dtype", "retains_grad", "grad", "grad_fn", "layout") + _HOOKS
 _PARTS = {
     "sparse_coo": ("_indices", "_values"),
     "sparse_csr": ("crow_indices", "col_indices", "values"),

@@ -20,7 +20,7 @@ import types
 
 from . import reading
 from .casts import Castable
-from .tensors import Tensors
+from .tensors import Tensors, Unasked
 from .traits import IN_CALL, Traits
 
 LITTLE = 200  # one in so many bytes
@@ -49,6 +49,23 @@ class Limits(object):
         return Limits(min(self.seconds, seconds), self.objects)
 
 
+class Known(object):
+    """The objects that the collector knows, by id; it holds none of them beside the list that it is given."""
+
+    MOST = 4000000
+
+    def __init__(self, every, is_own_node):
+        self.every = every
+        is_few = len(every) <= self.MOST
+        self.places = {id(one): place for place, one in enumerate(every) if is_few or is_own_node(type(one))}
+
+    def __contains__(self, key):
+        return key in self.places
+
+    def __getitem__(self, key):
+        return self.every[self.places[key]]
+
+
 class Root(object):
     """A variable: where names begin. `runs_in`: a frame's that runs within a module's call, or is PyTorch's; else None."""
 
@@ -60,8 +77,9 @@ class Root(object):
 
 
 class Walk(object):
-    def __init__(self, torch, blocks, limits, is_ours, user_modules=(), redaction=None):
+    def __init__(self, torch, blocks, limits, is_ours, user_modules=(), redaction=None, every=()):
         self.tensors = Tensors(torch)
+        self.every, self.known_objects = every, None  # that the collector knew before; not asked where no graph is met
         self.blocks, self.limits, self.is_ours, self.user_modules = blocks, limits, is_ours, user_modules
         self.is_module = _kind_of("torch.nn.modules.module", "Module")
         self.is_optimizer = _kind_of("torch.optim.optimizer", "Optimizer")
@@ -304,7 +322,9 @@ class Walk(object):
         for part in tensors.inner(value):
             self.push(part, node, "", mark)
         gradient = tensors.gradient(value)
-        if gradient is not None:
+        if type(gradient) is Unasked:
+            self.claim(gradient.address, self._node(node, ".grad", GRADIENT))
+        elif gradient is not None:
             self.push(gradient, node, ".grad", GRADIENT)
         for hooks in tensors.hooks(value):
             self.traits.hooks(hooks)
@@ -386,7 +406,7 @@ class Walk(object):
 
     def walk_node(self, value, node):
         """A node of a graph that Python holds by itself."""
-        self.graphs.append((value, node, 0))
+        self.graphs.append((self.tensors.node_of(value), node, 0))
 
     def walk_graph(self, first, variable):
         """What nobody had claimed before is the variable's: the first variable that has a node keeps it."""
@@ -396,39 +416,58 @@ class Walk(object):
         holder, count = None, 0
         while waiting:
             node = waiting.pop()
-            if id(node) in self.in_graph:
+            key = node if type(node) is int else id(node)
+            if key in self.in_graph:
                 continue
-            self.in_graph.add(id(node))
+            self.in_graph.add(key)
             if holder is None:
                 holder = self._node(variable, "", GRAPH)
             count += 1
             self.until_check -= 1
             if not self.until_check:
                 self.check()
-            self.seen.setdefault(id(node), holder)
+            self.seen.setdefault(key, holder)
             self.kept.append(node)
-            for saved in self.tensors.saved_by(node):
-                if self.tensors.is_tensor(type(saved)):
-                    self._note_mode(saved, holder)
-                    self._claim_saved(saved, holder)
-                else:
-                    self.push(saved, holder, "", GRAPH)
-            if self.tensors.is_own_node(type(node)):
-                for name, one in self.shape(type(node)).attributes(node)[1]:
-                    self.push(one, holder, "." + name if reading.is_name(name) else "[]", GRAPH)
+            self._saved_in_graph(node, holder)
             waiting.extend(self.tensors.next_nodes(node))
         if holder is not None:
             self.nodes_of_graph[holder] = count
 
-    def _note_mode(self, saved, holder):
-        known = self.seen.get(id(saved))
-        if known is not None and self.marks[known] == PARAMETER:
+    @property
+    def known(self):
+        """What a node that is read may hold."""
+        if self.known_objects is None:
+            self.known_objects = Known(self.every or gc.get_objects(), self.tensors.is_own_node)
+        return self.known_objects
+
+    def _saved_in_graph(self, node, holder):
+        self._given_to(node, holder)
+        for saved in self.tensors.saved_by(node, self.known):
+            if type(saved) is Unasked:
+                self._claim_of_graph(saved.address, holder)
+            elif self.tensors.is_tensor(type(saved)):
+                self._claim_saved(saved, holder)
+            else:
+                self._given_to(saved, holder)
+                self.push(saved, holder, "", GRAPH)
+
+    def _given_to(self, node, holder):
+        """By a program to a node of its own."""
+        if self.tensors.is_own_node(type(node)):
+            for name, one in self.shape(type(node)).attributes(node)[1]:
+                self.push(one, holder, "." + name if reading.is_name(name) else "[]", GRAPH)
+
+    def _claim_of_graph(self, address, holder):
+        """A parameter tells in which mode its module is."""
+        known = next((node for _, node in self.claims.get(self.blocks.at(address), ()) if self.marks[node] == PARAMETER), None)
+        if known is not None:
             self.modes_of_graph.setdefault(holder, set()).add(self.traits.is_training(self, known))
+        self.claim(address, holder, is_graph=True)
 
     def _claim_saved(self, tensor, holder):
         address = self.tensors.address(tensor)
         if address:
-            self.claim(address, holder, is_graph=True)
+            self._claim_of_graph(address, holder)
             return
         for part in self.tensors.inner(tensor):
             self._claim_saved(part, holder)
