@@ -77,6 +77,7 @@ configure_file(${CMAKE_CURRENT_LIST_DIR}/ashlar_c.pc.in ${PROJECT_BINARY_DIR}/cm
 install(FILES ${PROJECT_BINARY_DIR}/cmake/ashlar.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT c)
 # PyTorch's plug-in and CuPy's functions lie beside it, for python/ashlar_gpu.
 install(TARGETS ashlar_torch ashlar_cupy LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT c OPTIONAL)
+install(DIRECTORY ${PROJECT_BINARY_DIR}/lib/ashlar/torch_native DESTINATION lib/ashlar COMPONENT c)
 if(TARGET ashlar_adapters_nvtx)
   ashlar_install_library(adapters_nvtx)
   ashlar_install_headers(adapters_nvtx nvtx.h)
