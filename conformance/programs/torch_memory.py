@@ -258,9 +258,9 @@ def use_on_oom():
     try:
         own = torch.cuda.MemPool(use_on_oom=True)
         with torch.cuda.use_mem_pool(own):
-            kept = block(80)
+            kept = block(60)
         del kept
-        got = block(60).numel()
+        got = block(50).numel()
         return got, torch.cuda.memory_reserved()
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)

@@ -183,8 +183,8 @@ void NativeAllocator::enablePeerAccess(c10::DeviceIndex device, c10::DeviceIndex
 // that names both.
 cudaError_t NativeAllocator::memcpyAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
                                          cudaStream_t stream, bool has_peer_access) {
-  const bool is_one = to_device == from_device;
-  if (is_one || (has_peer_access && !native::CUDAAllocatorConfig::expandable_segments()))
+  const bool is_expandable = c10::CachingAllocator::AcceleratorAllocatorConfig::use_expandable_segments();
+  if (to_device == from_device || (has_peer_access && !is_expandable))
     return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
   return cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes, stream);
 }

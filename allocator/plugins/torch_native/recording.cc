@@ -34,10 +34,11 @@ std::set<TraceEntry::Action> ActionsOf(const std::vector<std::string>& names) {
 template <typename Config>
 void FillConfig(Config& out, const std::string& text) {
   using Settings = native::CUDAAllocatorConfig;
-  out.garbage_collection_threshold = Settings::garbage_collection_threshold();
-  out.max_split_size = Settings::max_split_size();
+  using Shared = c10::CachingAllocator::AcceleratorAllocatorConfig;
+  out.garbage_collection_threshold = Shared::garbage_collection_threshold();
+  out.max_split_size = Shared::max_split_size();
   out.pinned_num_register_threads = Settings::pinned_num_register_threads();
-  out.expandable_segments = Settings::expandable_segments();
+  out.expandable_segments = Shared::use_expandable_segments();  // CUDA's own depends on how PyTorch is built
   out.release_lock_on_malloc = Settings::release_lock_on_cudamalloc();
   out.pinned_use_host_register = Settings::pinned_use_cuda_host_register();
   if constexpr (requires {
@@ -47,7 +48,7 @@ void FillConfig(Config& out, const std::string& text) {
     out.graph_capture_record_stream_reuse = Settings::graph_capture_record_stream_reuse();
   if constexpr (requires { out.max_round_threshold; }) out.max_round_threshold = static_cast<std::size_t>(-1);
   if constexpr (requires { out.max_cached_size; }) out.max_cached_size = static_cast<std::size_t>(-1);
-  out.roundup_power2_divisions = Settings::roundup_power2_divisions();
+  out.roundup_power2_divisions = Shared::roundup_power2_divisions();
   out.last_allocator_settings = text;
 }
 
