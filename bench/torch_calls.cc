@@ -113,8 +113,11 @@ void use_plugin(std::uintptr_t allocate, std::uintptr_t free) {
   wrapped = torch::cuda::CUDAPluggableAllocator::createCustomAllocator(plugin_allocate, plugin_free);
 }
 
-// What ashlar_torch_native_allocator gave.
-void use_class(void* allocator) { by_class = static_cast<CUDAAllocator*>(allocator); }
+// What ashlar_torch_native_allocator gave, told of the devices as PyTorch does when CUDA is first used.
+void use_class(void* allocator, int device_count) {
+  by_class = static_cast<CUDAAllocator*>(allocator);
+  by_class->init(device_count);
+}
 
 // subject: 0 PyTorch's own, 1 ours by PyTorch's class, 2 the plug-in in PyTorch's wrapper, 3 the plug-in alone, 4 one
 // that gives a block twice.

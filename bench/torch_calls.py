@@ -58,7 +58,7 @@ def build(folder):
     library.measure.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t),
                                 ctypes.c_size_t, ctypes.c_uint]
     library.use_plugin.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
-    library.use_class.argtypes = [ctypes.c_void_p]
+    library.use_class.argtypes = [ctypes.c_void_p, ctypes.c_int]
     return library
 
 
@@ -81,7 +81,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         library = build(folder)
     library.use_plugin(_torch_plugin._address("alloc"), _torch_plugin._address("free"))
-    library.use_class(_torch_native.Native.load(torch).allocator())
+    library.use_class(_torch_native.Native.load(torch).allocator(), torch.cuda.device_count())
     if measure(library, len(SUBJECTS), 2, FIXED, 10, 1) >= 0:
         sys.exit("wrong: a block that was given twice was not noticed")
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")

@@ -25,8 +25,8 @@ from . import _native, _torch_settings
 
 LIBRARY = "libashlar_torch_native.so"
 SOURCES = "lib/ashlar/torch_native"  # of an installation, and of a build folder
-FLAGS = ["-std=c++20", "-O2", "-w", "-shared", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden"]
-LINKED = ["-Wl,-z,defs", "-Wl,-z,nodelete"]
+FLAGS = ["-std=c++20", "-O2", "-w", "-shared", "-fPIC", "-fno-plt", "-fvisibility=hidden", "-fvisibility-inlines-hidden"]
+LINKED = ["-Wl,-z,defs", "-Wl,-z,nodelete", "-Wl,-z,now"]
 NOT_PYTORCHS = _torch_settings.OURS | {"policy"}  # keys that PyTorch's own settings have not
 MOST_SECONDS = 300
 LEAST_RELEASE = (2, 12)  # whose class has what is overridden here

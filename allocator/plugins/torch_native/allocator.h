@@ -149,6 +149,7 @@ class NativeAllocator final : public native::CUDAAllocator {
   // Of the live block that holds the address.
   static std::pair<ashlar_allocator*, ashlar_block> BlockOf(const void* memory);
 
+  c10::DeviceIndex CurrentDevice() const;
   void* Allocate(std::size_t bytes, c10::DeviceIndex device, cudaStream_t stream);
   static std::int64_t RejectionsOf(c10::DeviceIndex device);
   [[noreturn]] void Fail(ashlar_status status, c10::DeviceIndex device, std::size_t bytes);

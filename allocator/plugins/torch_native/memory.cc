@@ -35,13 +35,6 @@ void* AllocateUncached(std::size_t bytes) {
   return memory;
 }
 
-c10::DeviceIndex CurrentDevice() {
-  int device = 0;
-  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) [[unlikely]]
-    C10_CUDA_CHECK(error);
-  return static_cast<c10::DeviceIndex>(device);
-}
-
 cudaStream_t StreamOn(c10::DeviceIndex device) { return c10::cuda::getCurrentCUDAStream(device).stream(); }
 
 ashlar_statistics FiguresOf(const ashlar_allocator* allocator) {
@@ -65,6 +58,15 @@ void TellProfiler(ashlar_allocator* allocator, void* memory, int sign) {
 }
 
 }  // namespace
+
+// CUDA need not be asked where there is one device.
+c10::DeviceIndex NativeAllocator::CurrentDevice() const {
+  if (device_count_.load(std::memory_order_relaxed) == 1) return 0;
+  int device = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) [[unlikely]]
+    C10_CUDA_CHECK(error);
+  return static_cast<c10::DeviceIndex>(device);
+}
 
 void* NativeAllocator::Allocate(std::size_t bytes, c10::DeviceIndex device, cudaStream_t stream) {
   if (bytes == 0) return nullptr;

@@ -1,6 +1,4 @@
 // Histories, their texts, and snapshots.
-#include <c10/cuda/CUDAException.h>
-
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -111,9 +109,7 @@ void NativeAllocator::recordHistory(bool enabled, CreateContextFn gather, std::s
 
 void NativeAllocator::recordAnnotation(const std::vector<std::pair<std::string, std::string>>& values) {
   if (!is_recording_) return;
-  int device = 0;
-  C10_CUDA_CHECK(cudaGetDevice(&device));
-  c10::CachingDeviceAllocator::AnnotationEntry entry(static_cast<c10::DeviceIndex>(device), c10::getApproximateTime());
+  c10::CachingDeviceAllocator::AnnotationEntry entry(CurrentDevice(), c10::getApproximateTime());
   for (const auto& [name, value] : values) entry.recordUserMetadata(name, value);
   const std::lock_guard<std::mutex> lock(mutex_);
   annotations_.push_back(std::move(entry));
