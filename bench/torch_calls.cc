@@ -1,6 +1,6 @@
 // The part of torch_calls.py that runs without Python: allocate and free pairs, through PyTorch's own allocator,
-// through Ashlar as PyTorch's plug-in, and through the plug-in alone. Built by torch_calls.py against a release's
-// headers.
+// through Ashlar by PyTorch's class for allocators, as PyTorch's plug-in, and through the plug-in alone. Built by
+// torch_calls.py against a release's headers.
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <time.h>
 #include <torch/csrc/cuda/CUDAPluggableAllocator.h>
@@ -21,6 +21,7 @@ using Free = void (*)(void*, std::size_t, int, cudaStream_t);
 Allocate plugin_allocate = nullptr;
 Free plugin_free = nullptr;
 std::shared_ptr<CUDAAllocator> wrapped;
+CUDAAllocator* by_class = nullptr;
 
 struct Native {
   void* Get(std::size_t bytes) { return inner->raw_alloc_with_stream(bytes, nullptr); }
@@ -31,6 +32,11 @@ struct Wrapped {
   void* Get(std::size_t bytes) { return inner->raw_alloc_with_stream(bytes, nullptr); }
   void Return(void* block, std::size_t) { inner->raw_delete(block); }
   CUDAAllocator* inner = wrapped.get();
+};
+struct ByClass {
+  void* Get(std::size_t bytes) { return inner->raw_alloc_with_stream(bytes, nullptr); }
+  void Return(void* block, std::size_t) { inner->raw_delete(block); }
+  CUDAAllocator* inner = by_class;
 };
 struct Alone {
   void* Get(std::size_t bytes) { return plugin_allocate(bytes, 0, nullptr); }
@@ -107,7 +113,14 @@ void use_plugin(std::uintptr_t allocate, std::uintptr_t free) {
   wrapped = torch::cuda::CUDAPluggableAllocator::createCustomAllocator(plugin_allocate, plugin_free);
 }
 
-// subject: 0 PyTorch's own, 1 the plug-in in PyTorch's wrapper, 2 the plug-in alone, 3 one that gives a block twice.
+// What ashlar_torch_native_allocator gave, told of the devices as PyTorch does when CUDA is first used.
+void use_class(void* allocator, int device_count) {
+  by_class = static_cast<CUDAAllocator*>(allocator);
+  by_class->init(device_count);
+}
+
+// subject: 0 PyTorch's own, 1 ours by PyTorch's class, 2 the plug-in in PyTorch's wrapper, 3 the plug-in alone, 4 one
+// that gives a block twice.
 double measure(int subject, std::size_t count, std::size_t pairs, const std::size_t* sizes, std::size_t size_count,
                unsigned seed) {
   struct Wrong {
@@ -118,8 +131,10 @@ double measure(int subject, std::size_t count, std::size_t pairs, const std::siz
     case 0:
       return Run<Native>(count, pairs, sizes, size_count, seed);
     case 1:
-      return Run<Wrapped>(count, pairs, sizes, size_count, seed);
+      return Run<ByClass>(count, pairs, sizes, size_count, seed);
     case 2:
+      return Run<Wrapped>(count, pairs, sizes, size_count, seed);
+    case 3:
       return Run<Alone>(count, pairs, sizes, size_count, seed);
     default:
       return Run<Wrong>(count, pairs, sizes, size_count, seed);

@@ -61,7 +61,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/ashlarConfigVersion
 set(ashlar_public_absl "absl_span absl_status absl_statusor absl_strings")
 set(ashlar_private_absl "absl_base absl_flat_hash_map absl_function_ref absl_inlined_vector absl_str_format")
 ashlar_install_library(allocator)
-ashlar_install_headers(allocator allocator.h ashlar.h buffer.h device.h devices.h errors.h exceptions.h export.h
+ashlar_install_headers(allocator allocator.h ashlar.h buffer.h device.h devices.h errors.h events.h exceptions.h export.h
                        options.h pool.h pool_routes.h recorder.h scope.h snapshot.h soft_limit.h statistics.h units.h)
 ashlar_install_pkg_config(allocator "${ashlar_public_absl}" "${ashlar_private_absl}")
 # The C interface: a library that takes nothing of C++ from its users.
@@ -77,6 +77,7 @@ configure_file(${CMAKE_CURRENT_LIST_DIR}/ashlar_c.pc.in ${PROJECT_BINARY_DIR}/cm
 install(FILES ${PROJECT_BINARY_DIR}/cmake/ashlar.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT c)
 # PyTorch's plug-in and CuPy's functions lie beside it, for python/ashlar_gpu.
 install(TARGETS ashlar_torch ashlar_cupy LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT c OPTIONAL)
+install(DIRECTORY ${PROJECT_BINARY_DIR}/lib/ashlar/torch_native DESTINATION lib/ashlar COMPONENT c)
 if(TARGET ashlar_adapters_nvtx)
   ashlar_install_library(adapters_nvtx)
   ashlar_install_headers(adapters_nvtx nvtx.h)

@@ -19,3 +19,13 @@ def expect_all(bench, run, verdict):
         if text != '0 of 0':  # a worker that allocated nothing
             texts.append(text)
     verdict.cells['replayed'] = '; '.join(texts)
+
+
+def expect_addresses(bench, run, verdict):
+    """The same of addresses alone: where a launcher ends the program's variables before the history is taken, a pool that
+    goes with them reads as an emptied cache."""
+    verdict.expect(run.histories, 'it left no history')
+    for history in run.histories:
+        told = bench.replay(history)['fidelity']
+        verdict.equal(f'addresses of {history.rsplit("/", 1)[-1]}', told['matched'], told['total'])
+    verdict.cells['replayed'] = 'all addresses'

@@ -1,5 +1,5 @@
-"""The same program under PyTorch's own allocator and under ours, as PyTorch's plug-in: the same calls on device memory,
-in the same order, with the same sizes at the same addresses; the same failures; the same peaks.
+"""The same program under PyTorch's own allocator and under ours, by PyTorch's class for allocators and as its plug-in: the
+same calls on device memory, in the same order, with the same sizes at the same addresses; the same failures; the same peaks.
 
     tools/test real --only plugin
 
@@ -10,6 +10,7 @@ import glob
 import os
 
 import captures
+import fidelity
 import histories
 import programs
 import venvs
@@ -36,13 +37,15 @@ MORE = {  # of settings that no capture has: (the script's first argument, capac
     'expandable_empty': ('empty', 16, 'expandable_segments:True'),
 }
 WITH_MORE = ('2.14.1', '2.15.0')  # earlier releases lack some of these keys
+BY_CLASS = (2, 12)  # the first release whose class ours is one of (python/ashlar_gpu/_torch_native.py); a plug-in before
+PLUGGED = ['train', 'split128_oom', 'expandable', 'streams', 'pool']  # of CASES, as a plug-in too
 
 
-def environment(bench):
+def environment(bench, interface='pluggable'):
     prefix = os.path.dirname(os.path.dirname(bench.ashlar))
     if not glob.glob(os.path.join(prefix, 'lib*', 'libashlar_torch.so')):
         raise Skip('libashlar_torch.so is not built')
-    return {'PYTHONPATH': os.path.join(ROOT, 'python'), 'ASHLAR_PREFIX': prefix}
+    return {'PYTHONPATH': os.path.join(ROOT, 'python'), 'ASHLAR_PREFIX': prefix, 'ASHLAR_TORCH_INTERFACE': interface}
 
 
 def calls_of(folder):
@@ -55,13 +58,14 @@ def calls_of(folder):
 
 
 def run(bench, python, program, flags, ours, cwd=None, most_seconds=300, needs=None):
-    """(the run, its processes' calls). `program`: (what goes before, the script with its arguments)."""
+    """(the run, its processes' calls). `program`: (what goes before, the script with its arguments). `ours`: how PyTorch calls
+    ours, None: its own."""
     before, script = program
     folder = bench.new_folder('calls')
     words = before + (UNDER_OURS if ours else []) + script
     fresh = {'TORCHINDUCTOR_CACHE_DIR': folder, 'TRITON_CACHE_DIR': folder}  # what was compiled before asks for less
     done = bench.dry_run(python, words, flags + ['--calls', os.path.join(folder, 'calls.%p')],
-                         {**fresh, **(environment(bench) if ours else needs or {})}, most_seconds, cwd)
+                         {**fresh, **(environment(bench, ours) if ours else needs or {})}, most_seconds, cwd)
     return done, calls_of(folder)
 
 
@@ -95,12 +99,12 @@ def of_case(bench, release, case):
     return kind, conf, ['--capacity', f'{capacity}GiB', '--context', captures.CONTEXT, '--conf', conf]
 
 
-def capture(bench, release, case):
+def capture(bench, release, case, interface):
     """One of the cases of the recorded captures; train.py prints its peaks, and writes the text of a failure."""
     shared, python = captures.folder(bench), venvs.python_of(f'torch-{release}')
     verdict, printed, failed, calls = Verdict(), [], [], []
     kind, conf, flags = of_case(bench, release, case)
-    for ours in (False, True):
+    for ours in (None, interface):
         out = os.path.join(bench.new_folder('capture'), 'own.pickle')
         script = [os.path.join(shared, 'train.py'), kind, out]
         done, its_calls = run(bench, python, ([], script), flags, ours)
@@ -116,16 +120,18 @@ def capture(bench, release, case):
     expect_same_calls(*calls, verdict)
     verdict.equal('whether it fails', failed[1], failed[0])
     verdict.expect(printed[0] == printed[1] and printed[0], f'peaks: {printed[0]} and {printed[1]}')
+    if interface == 'native':
+        fidelity.expect_all(bench, done, verdict)
     verdict.cells['fails'] = 'both' if all(failed) else 'neither' if not any(failed) else 'one'
     return verdict
 
 
-def program(bench, of, release=HOME.removeprefix('torch-'), devices=0):
+def program(bench, of, release=HOME.removeprefix('torch-'), devices=0, interface='native'):
     """One of the catalog's, or TWO_DEVICES."""
     python = venvs.python_of(f'torch-{release}')
     devices = ['--devices', str(devices or of.ranks)] if devices or of.ranks else []
     command = (torchrun(of.ranks), list(of.arguments))
-    native, ours = (run(bench, python, command, AMPLE + devices, ours, PROGRAMS) for ours in (False, True))
+    native, ours = (run(bench, python, command, AMPLE + devices, ours, PROGRAMS) for ours in (None, interface))
     verdict = Verdict()
     for name, (done, _) in (('native', native), ('ours', ours)):
         verdict.expect(done.code == 0, f'{name} ended with {done.code}: {done.last_line}')
@@ -134,9 +140,35 @@ def program(bench, of, release=HOME.removeprefix('torch-'), devices=0):
     expect_same_calls(native[1], ours[1], verdict)
     expect_same_words(native[0], ours[0], verdict, TOLD + tuple(of.did))
     verdict.cells['reserved'] = mib(max(line['peak_reserved'] for line in ours[0].told))
+    if interface == 'native':
+        fidelity.expect_addresses(bench, ours[0], verdict)
     return verdict
 
 
+def memory(bench, release):
+    """Each question of programs/torch_memory.py, of PyTorch's own allocator and of ours by its class."""
+    python, script = venvs.python_of(f'torch-{release}'), ([], ['torch_memory.py'])
+    (own, _), (ours, _) = (run(bench, python, script, AMPLE, ours, PROGRAMS) for ours in (None, 'native'))
+    verdict = Verdict()
+    for name, done in (("PyTorch's own", own), ('ours', ours)):
+        verdict.expect(done.code == 0 and done.told, f'{name} ended with {done.code}: {done.last_line}')
+    if verdict.failures:
+        return verdict
+    left, right = own.told[0]['answers'], ours.told[0]['answers']
+    for question, answer in left.items():
+        verdict.expect(right.get(question) == answer, f'{question}: {str(answer)[:300]} and ours {str(right.get(question))[:300]}')
+    verdict.equal('questions', sorted(right), sorted(left))
+    verdict.expect(len(left) >= 34, f'{len(left)} questions were asked')
+    verdict.cells['questions'] = str(len(left))
+    verdict.text = '\n'.join(['| of PyTorch | own | ours |', '|---|---|---|'] +
+                             [f'| {question} | {"fails: " + answer if isinstance(answer, str) else "yes"} | '
+                              f'{"the same" if right.get(question) == answer else "**differs**"} |'
+                              for question, answer in left.items()])
+    return verdict
+
+
+TREES = Program('torch_trees', ('torch_trees.py',), {'replays': 6, 'restored': min, 'has_trees': True}, 40)
+SHARED = Program('torch_shared', ('torch_shared.py',), {'seen': True, 'exit_code': 0, 'left': 0}, 30)
 TWO_DEVICES = Program('two_devices', ('two_devices.py',), {'reserved': min, 'allocated': min})
 OFFERS = [
     Program('ashlar_offers', ('ashlar_offers.py',), {'checks': 35}),
@@ -158,12 +190,23 @@ def offer(bench, of, release):
     return verdict
 
 
+def usual(release):
+    """How PyTorch of this release calls ours, where it is not said."""
+    return 'native' if venvs.numbers(release) >= BY_CLASS else 'pluggable'
+
+
 def rows(releases):
-    out = [Row('plugin', f'{release} {case}', 16, lambda bench, r=release, c=case: capture(bench, r, c),
+    out = [Row('plugin', f'{release} {case}', 16, lambda bench, r=release, c=case: capture(bench, r, c, usual(r)),
                is_usual=release == '2.14.1') for release in releases if release in RELEASES
            for case in CASES + (list(MORE) if release in WITH_MORE else [])]
+    out += [Row('plugin', f'{release} {case} as a plug-in', 16,
+                lambda bench, r=release, c=case: capture(bench, r, c, 'pluggable'), is_usual=release == '2.14.1')
+            for release in releases if release in RELEASES and usual(release) == 'native' for case in PLUGGED]
+    out += [Row('plugin', f'{release} memory', 30, lambda bench, r=release: memory(bench, r), is_usual=release == '2.14.1')
+            for release in releases if release in RELEASES and usual(release) == 'native']
+    out += [Row('plugin', f'2.14.1 {p.name}', 2 * p.seconds, lambda bench, p=p: program(bench, p)) for p in (TREES, SHARED)]
     out += [Row('plugin', f'{release} {p.name}', 2 * p.seconds, lambda bench, r=release, p=p: offer(bench, p, r),
                 is_usual=release == '2.14.1') for release in releases if release in RELEASES for p in OFFERS]
-    out += [Row('plugin', f'{release} two_devices', 16, lambda bench, r=release: program(bench, TWO_DEVICES, r, 2),
+    out += [Row('plugin', f'{release} two_devices', 16, lambda bench, r=release: program(bench, TWO_DEVICES, r, 2, usual(r)),
                 is_usual=release == '2.14.1') for release in releases if release in RELEASES]
     return out + [Row('plugin', f'2.14.1 {p.name}', 2 * p.seconds, lambda bench, p=p: program(bench, p)) for p in CATALOG]

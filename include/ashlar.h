@@ -112,10 +112,24 @@ ASHLAR_API ashlar_status ashlar_find_block(ashlar_allocator* allocator, const vo
  * 0. O(log segments), under the allocator's locks. */
 ASHLAR_API int ashlar_holds(const ashlar_allocator* allocator, const void* address);
 
+/* 1 where blocks of about this address were handed out, else 0: a hint that takes no lock, and may be wrong both ways.
+ * Who has several allocators asks first those that say 1. */
+ASHLAR_API int ashlar_may_hold(const ashlar_allocator* allocator, const void* address);
+/* A block of exactly this range, which is free now, for a request of `requested_bytes`: how a checkpoint of a pool is
+ * gone back to, once what was allocated since is freed. ASHLAR_INVALID_ARGUMENT: it is not free as a whole. */
+ASHLAR_API ashlar_status ashlar_allocate_at(ashlar_allocator* allocator, void* address, size_t block_bytes,
+                                            size_t requested_bytes);
+
 /* Completes the frees whose streams are done; every ashlar_allocate does this first. */
 ASHLAR_API ashlar_status ashlar_poll(ashlar_allocator* allocator);
 /* Waits for every pending free and returns all whole-free memory to the device. */
 ASHLAR_API ashlar_status ashlar_empty_cache(ashlar_allocator* allocator);
+
+/* Gives memory back where it can: not 0 where it did. It may use the allocator. */
+typedef int (*ashlar_free_memory)(void* context);
+/* Called when nothing in the cache fits, before the device is asked; what it freed is searched again. For good. */
+ASHLAR_API ashlar_status ashlar_add_free_memory_callback(ashlar_allocator* allocator, ashlar_free_memory callback,
+                                                         void* context);
 
 /* --- limits ---
  * At most `fraction` of the device's memory, in [0, 1]; at most so many bytes, UINT64_MAX = no such limit. */
@@ -154,6 +168,10 @@ ASHLAR_API ashlar_status ashlar_begin_pool(ashlar_allocator* allocator, ashlar_p
                                            ashlar_stream_filter filter, void* context, ashlar_release_context release);
 /* ASHLAR_FAILED_PRECONDITION: it has no route. */
 ASHLAR_API ashlar_status ashlar_end_pool(ashlar_allocator* allocator, ashlar_pool pool);
+/* A graph is captured from now on through the pool's ASHLAR_ROUTE_PLAIN, which becomes ASHLAR_ROUTE_CAPTURE; or no
+ * more, and the route is plain again. ASHLAR_FAILED_PRECONDITION: the pool has no such route. */
+ASHLAR_API ashlar_status ashlar_begin_capture(ashlar_allocator* allocator, ashlar_pool pool);
+ASHLAR_API ashlar_status ashlar_end_capture(ashlar_allocator* allocator, ashlar_pool pool);
 /* Returns what is whole-free in the pool. ASHLAR_FAILED_PRECONDITION while it has users. */
 ASHLAR_API ashlar_status ashlar_empty_pool(ashlar_allocator* allocator, ashlar_pool pool);
 /* As ashlar_allocate, from this pool. */
@@ -174,12 +192,74 @@ typedef struct ashlar_statistics {
   uint64_t stream_waits; /* inserted by borrow_across_streams */
 } ashlar_statistics;
 ASHLAR_API ashlar_status ashlar_get_statistics(const ashlar_allocator* allocator, ashlar_statistics* out);
+/* Of one private pool, or of one that ended: all of it, what small blocks are cut from, and the rest. */
+typedef struct ashlar_pool_statistics {
+  size_t struct_size; /* of what the library has filled */
+  ashlar_pool pool;
+  uint64_t reserved_bytes[3], peak_reserved_bytes[3]; /* memory that the device gave */
+  uint64_t obtained_bytes[3], returned_bytes[3];      /* the sums of it */
+} ashlar_pool_statistics;
+typedef void (*ashlar_visit_pool)(void* context, const ashlar_pool_statistics* pool);
+/* By the ids of the pools. `visit` may use the allocator. */
+ASHLAR_API ashlar_status ashlar_visit_pools(const ashlar_allocator* allocator, ashlar_visit_pool visit, void* context);
 /* Every peak is the current value again. */
 ASHLAR_API ashlar_status ashlar_reset_peaks(ashlar_allocator* allocator);
 /* The values of torch.cuda.memory_stats, by its names and in its order. */
 typedef void (*ashlar_visit_statistic)(void* context, const char* name, int64_t value);
 ASHLAR_API ashlar_status ashlar_torch_statistics(const ashlar_allocator* allocator, ashlar_visit_statistic visit,
                                                  void* context);
+enum {
+  ASHLAR_BLOCK_FREE = 0,
+  ASHLAR_BLOCK_LIVE = 1,
+  ASHLAR_BLOCK_PENDING = 2 /* freed, and still waits for other streams */
+};
+/* This struct and the next do not grow. */
+typedef struct ashlar_segment_block {
+  void* address;
+  uint64_t size_bytes;
+  uint64_t requested_bytes; /* 0 for a free block */
+  int32_t state;            /* ASHLAR_BLOCK_... */
+} ashlar_segment_block;
+typedef struct ashlar_segment {
+  void* address;
+  uint64_t size_bytes;
+  ashlar_stream stream;
+  ashlar_pool pool;
+  int32_t is_small_pool, is_expandable;
+  const ashlar_segment_block* blocks; /* they tile the segment, in the order of addresses */
+  size_t block_count;
+} ashlar_segment;
+typedef void (*ashlar_visit_segment)(void* context, const ashlar_segment* segment);
+/* The segments of one moment, by address; of an expandable one each run of pages without a gap. `visit` may use the
+ * allocator; what it is given is valid during its call. */
+ASHLAR_API ashlar_status ashlar_visit_segments(const ashlar_allocator* allocator, ashlar_visit_segment visit,
+                                               void* context);
+
+enum {
+  ASHLAR_EVENT_ALLOC = 0,
+  ASHLAR_EVENT_FREE_REQUESTED = 1, /* by the program */
+  ASHLAR_EVENT_FREE_COMPLETED = 2, /* the block is free: at once, or when other streams are done with it */
+  ASHLAR_EVENT_SEGMENT_ALLOC = 3,  /* the device gave memory, or took it back */
+  ASHLAR_EVENT_SEGMENT_FREE = 4,
+  ASHLAR_EVENT_SEGMENT_MAP = 5, /* the same of pages of an expandable segment */
+  ASHLAR_EVENT_SEGMENT_UNMAP = 6,
+  ASHLAR_EVENT_OUT_OF_MEMORY = 7
+};
+typedef struct ashlar_event {
+  size_t struct_size;  /* of what the library has filled */
+  int32_t kind;        /* ASHLAR_EVENT_... */
+  uint64_t address;    /* ASHLAR_EVENT_OUT_OF_MEMORY: bytes that the device has free */
+  uint64_t size_bytes; /* of a block what was asked for; ASHLAR_EVENT_OUT_OF_MEMORY: the rounded request */
+  ashlar_stream stream;
+  ashlar_pool pool;
+} ashlar_event;
+/* Called in the thread that caused the event, under the allocator's lock: it must not use the allocator, nor wait for a
+ * thread that does. */
+typedef void (*ashlar_observer)(void* context, const ashlar_event* event);
+/* Tells `observer` of every event from now on, beside a recording. NULL ends it: when this returns nobody is told any
+ * more. All threads share one lock meanwhile. */
+ASHLAR_API ashlar_status ashlar_observe(ashlar_allocator* allocator, ashlar_observer observer, void* context);
+
 /* The settings as they were given when it was opened. Valid while the allocator is. */
 ASHLAR_API const char* ashlar_conf(const ashlar_allocator* allocator);
 /* From now on these settings, as if the allocator had been made with this text (docs/library/settings.md has which may

@@ -4,7 +4,9 @@
 
 #include <bit>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,6 +23,7 @@
 #include "allocator/policy/block.h"
 #include "allocator/policy/options.h"
 #include "ashlar/devices.h"
+#include "ashlar/events.h"
 #include "ashlar/options.h"
 #include "ashlar/pool.h"
 #include "ashlar/statistics.h"
@@ -134,6 +137,10 @@ std::optional<BlockPlace> Allocator::FindBlock(std::uint64_t address) const {
   return impl().allocator.FindBlock(address);
 }
 bool Allocator::Holds(std::uint64_t address) const { return impl().allocator.Holds(address); }
+bool Allocator::MayHold(std::uint64_t address) const { return impl().allocator.MayHold(address); }
+bool Allocator::AllocateAddressAt(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t requested_bytes) {
+  return impl().allocator.AllocateAt({address, size_bytes}, requested_bytes, core::HandOutAs::kAddress) != nullptr;
+}
 
 void Allocator::PollEvents() { impl().allocator.PollEvents(); }
 void Allocator::EmptyCache() { impl().allocator.EmptyCache(); }
@@ -173,8 +180,11 @@ absl::Status Allocator::BeginPool(PoolId pool, StreamFilter filter, RouteKind ki
   return impl().allocator.BeginPool(pool, std::move(filter), kind);
 }
 absl::Status Allocator::EndPool(PoolId pool) { return impl().allocator.EndPool(pool); }
+absl::Status Allocator::BeginCapture(PoolId pool) { return impl().allocator.BeginCapture(pool); }
+absl::Status Allocator::EndCapture(PoolId pool) { return impl().allocator.EndCapture(pool); }
 
 Stats Allocator::stats() const { return impl().allocator.stats(); }
+std::map<PoolId, PoolStat> Allocator::reserved_by_pools() const { return impl().allocator.reserved_by_pools(); }
 void Allocator::ResetPeaks() { impl().allocator.ResetPeaks(); }
 const Options& Allocator::options() const { return impl().made_with; }
 Options Allocator::settings() const { return impl().allocator.OptionsNow(); }
@@ -185,6 +195,12 @@ std::vector<SegmentInfo> Allocator::Segments() const {
   return segments;
 }
 absl::Status Allocator::DumpSnapshot(const std::string& path) const { return impl().allocator.DumpSnapshot(path); }
+void Allocator::SetObserver(EventObserver observer) {
+  const std::lock_guard<std::mutex> lock(impl().observer_mutex);
+  std::unique_ptr<core::ToldEvents> told = observer ? std::make_unique<core::ToldEvents>(std::move(observer)) : nullptr;
+  impl().allocator.SetObserver(told.get());
+  impl().observer.swap(told);
+}
 absl::Status Allocator::ShowBlocksToSanitizer() {
   if (!device::HasNvtx())
     return absl::UnimplementedError("this library was built without NVTX, whose headers the CUDA toolkit has");

@@ -3,10 +3,13 @@
 #define ASHLAR_ALLOCATOR_API_ALLOCATOR_IMPL_H_
 
 #include <atomic>
+#include <memory>
+#include <mutex>
 
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/fast_path.h"
 #include "allocator/core/nvtx_pools.h"
+#include "allocator/core/told_events.h"
 #include "ashlar/allocator.h"
 
 namespace ashlar {
@@ -17,6 +20,8 @@ struct Allocator::Impl {
   const Options made_with;
 
   core::NvtxPools shown_blocks;  // outlives the allocator, whose sink it is
+  std::mutex observer_mutex;     // of the next, which outlives the allocator too
+  std::unique_ptr<core::ToldEvents> observer;
   core::CachingAllocator allocator;
 };
 

@@ -21,7 +21,8 @@ namespace ashlar::core {
 
 bool CachingAllocator::WantsSerial() const {
   const bool is_told_all = ledger_.sink() != nullptr && fast_path_.caches().keeper() == nullptr;
-  return is_told_all || limits_.CollectGarbage() || pools_.HasRoutes() || !ladder_.errors().lost().ok();
+  return is_told_all || ledger_.observer() != nullptr || limits_.CollectGarbage() || pools_.HasRoutes() ||
+         !ladder_.errors().lost().ok();
 }
 
 void CachingAllocator::NoteLoss(const ExclusiveSection& section) {
@@ -170,8 +171,7 @@ absl::Status CachingAllocator::BeginPool(PoolId pool, StreamFilter filter, Route
   const ExclusiveSection section(caches());
   const bool was_capturing = pools_.IsCapturing();
   if (absl::Status status = pools_.Begin(pool, std::move(filter), kind); !status.ok()) return status;
-  ChooseMode(section);
-  if (!was_capturing && pools_.IsCapturing()) device_->SetCapturing(true);
+  NoteCaptures(section, was_capturing);
   return absl::OkStatus();
 }
 
@@ -180,12 +180,32 @@ absl::Status CachingAllocator::EndPool(PoolId pool) {
   const ExclusiveSection section(caches());
   const bool was_capturing = pools_.IsCapturing();
   if (absl::Status status = pools_.End(pool, filter); !status.ok()) return status;
-  ChooseMode(section);
-  if (was_capturing && !pools_.IsCapturing()) {
-    device_->SetCapturing(false);
-    for (const auto& [block, streams] : pools_.TakeDeferred()) WaitForStreams(block, streams);
-  }
+  NoteCaptures(section, was_capturing);
   return absl::OkStatus();
+}
+
+absl::Status CachingAllocator::BeginCapture(PoolId pool) {
+  const ExclusiveSection section(caches());
+  const bool was_capturing = pools_.IsCapturing();
+  if (absl::Status status = pools_.BeginCapture(pool); !status.ok()) return status;
+  NoteCaptures(section, was_capturing);
+  return absl::OkStatus();
+}
+
+absl::Status CachingAllocator::EndCapture(PoolId pool) {
+  const ExclusiveSection section(caches());
+  const bool was_capturing = pools_.IsCapturing();
+  if (absl::Status status = pools_.EndCapture(pool); !status.ok()) return status;
+  NoteCaptures(section, was_capturing);
+  return absl::OkStatus();
+}
+
+void CachingAllocator::NoteCaptures(const ExclusiveSection& section, bool was_capturing) {
+  ChooseMode(section);
+  if (was_capturing == pools_.IsCapturing()) return;
+  device_->SetCapturing(!was_capturing);
+  if (!was_capturing) return;
+  for (const auto& [block, streams] : pools_.TakeDeferred()) WaitForStreams(block, streams);
 }
 
 void CachingAllocator::SetSink(trace::EventSink* sink) {
@@ -207,6 +227,13 @@ void CachingAllocator::UseSink(const ExclusiveSection& section, trace::EventSink
   ChooseMode(section);
 }
 
+void CachingAllocator::SetObserver(trace::EventSink* observer) {
+  const ExclusiveSection section(caches());
+  ledger_.SetObserver(observer);
+  section.StopThreadCaches();
+  ChooseMode(section);
+}
+
 void CachingAllocator::SetFailureReports(bool wanted) {
   const ExclusiveSection section(caches());
   failures_.SetWanted(wanted);
@@ -215,6 +242,11 @@ void CachingAllocator::SetFailureReports(bool wanted) {
 Stats CachingAllocator::stats() const {
   const ExclusiveSection section(caches());
   return ledger_.stats();
+}
+
+std::map<PoolId, PoolStat> CachingAllocator::reserved_by_pools() const {
+  const ExclusiveSection section(caches());
+  return ledger_.reserved_by_pools();
 }
 
 // What the thread caches counted is folded first, and no room above the new peaks is left with them.

@@ -112,6 +112,11 @@ class CachingAllocator {
 
   // Whether the address lies in a segment, in a live block or not, or in a range that was reserved.
   bool Holds(std::uint64_t address) const;
+  // Whether blocks of about this address were handed out by address: a hint, without a lock.
+  bool MayHold(std::uint64_t address) const { return fast_path_.MayHold(address); }
+  // Exactly this range of free memory, whatever the rules would have chosen, for a request of so many bytes. nullptr
+  // where it is not free.
+  Block* AllocateAt(const policy::AddressRange& range, std::uint64_t requested_bytes, HandOutAs as);
 
   // Completes the frees whose events are done; every Allocate does this first.
   void PollEvents();
@@ -168,6 +173,10 @@ class CachingAllocator {
   absl::Status BeginPool(PoolId pool, StreamFilter filter, RouteKind kind = RouteKind::kPlain);
   // kFailedPrecondition: the pool has no route.
   absl::Status EndPool(PoolId pool);
+  // A graph is captured from now on through the pool's plain route, which becomes a RouteKind::kCapture; or no more,
+  // and the route is plain again. kFailedPrecondition: the pool has no such route.
+  absl::Status BeginCapture(PoolId pool);
+  absl::Status EndCapture(PoolId pool);
 
   // Receives every decision from now on, one at a time and in the order they were made; nullptr = none. Not owned.
   // While there is a sink, all threads share one lock.
@@ -175,6 +184,10 @@ class CachingAllocator {
   // The same, but false where there is a sink already. With a keeper, threads go on as without a sink: what a thread
   // cache serves on its own is recorded in its journal, and the sink receives the rest.
   bool AddSink(trace::EventSink* sink, JournalKeeper* keeper = nullptr);
+
+  // Receives every event too, beside a sink, and no facts; nullptr = none. Not owned. While there is an observer, all
+  // threads share one lock.
+  void SetObserver(trace::EventSink* observer);
 
   // Whether an out-of-memory error carries the report, and blocks that live at the end are told. A replay, which fails
   // often and reads its own states, says no.
@@ -186,6 +199,8 @@ class CachingAllocator {
   absl::Status TakeDeviceError();
 
   Stats stats() const;
+  // What each private pool holds of the device; one that ended keeps what it had.
+  std::map<PoolId, PoolStat> reserved_by_pools() const;
   // Every peak is the current value again.
   void ResetPeaks();
   // Those in force. Not while another thread changes them: OptionsNow is for that.
@@ -239,6 +254,8 @@ class CachingAllocator {
   absl::Status Fail(const ExclusiveSection& section, const policy::Decision& decision, const GrowthResult& failed);
   void FreeExclusively(policy::Block* block);
   void WaitForStreams(policy::Block* block, const StreamList& streams);
+  // Capturing begins or ends: the device is told, and what waited for the end of the last one goes on.
+  void NoteCaptures(const ExclusiveSection& section, bool was_capturing);
   // Why nothing may be returned now, if so.
   absl::Status CannotReturn(const char* call) const;
   void NoteLimit(const ExclusiveSection& section);

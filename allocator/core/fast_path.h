@@ -76,6 +76,9 @@ class FastPath {
       StopAtForeignBlock(block, call);
   }
 
+  // Whether blocks of about this address were handed out by address: a hint.
+  bool MayHold(std::uint64_t address) const { return pages_.Find(address) != nullptr; }
+
   // --- within a section ---
   // The ladder's block goes to the caller. One of another stream waits for the requester's when it is freed.
   void Enter(policy::Block* block, Stream requester, HandOutAs as);

@@ -83,24 +83,7 @@ absl::StatusOr<Block*> Reconstruction::AllocateDirected(std::uint64_t bytes, Str
 }
 
 Block* Reconstruction::AllocateAt(const policy::AddressRange& range) {
-  const ExclusiveSection section(allocator_.caches());
-  Ledger& ledger = allocator_.ledger_;
-  const auto at = ledger.heap().segments().upper_bound(range.address);
-  if (at == ledger.heap().segments().begin()) return nullptr;
-  const policy::Segment& segment = *std::prev(at)->second;
-  policy::Block* block = policy::Heap::FindFreeAt(segment, nullptr, range);
-  if (block == nullptr) return nullptr;
-  policy::Decision decision{.request_bytes = range.size_bytes, .rounded_bytes = range.size_bytes};
-  decision.stream = segment.lane->stream;
-  decision.pool = segment.lane->pool;
-  decision.pair = segment.lane->pool->pair;
-  decision.block = block;
-  decision.place_at = range.address;
-  policy::Heap::TakeFree(block);
-  block = ledger.Place(decision, block);
-  allocator_.fast_path_.Enter(block, decision.stream, HandOutAs::kPointer);
-  ledger.HandOut(*block, decision);
-  return block;
+  return allocator_.AllocateAt(range, range.size_bytes, HandOutAs::kPointer);
 }
 
 void Reconstruction::CountSearch() {

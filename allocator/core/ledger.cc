@@ -146,7 +146,7 @@ void Ledger::Note(const trace::AnyFact& fact) {
 
 void Ledger::Emit(Action action, const policy::AddressRange& range, const policy::Lane& lane,
                   std::uint64_t block_size_bytes) {
-  if (sink_ == nullptr) [[likely]]
+  if (sink_ == nullptr && observer_ == nullptr) [[likely]]
     return;
   trace::Event event;
   event.action = action;
@@ -158,7 +158,9 @@ void Ledger::Emit(Action action, const policy::AddressRange& range, const policy
 }
 
 void Ledger::Emit(const trace::Event& event, std::uint64_t block_size_bytes) {
-  if (sink_ != nullptr) TellSink("OnEvent", [&] { sink_->OnEvent(event, block_size_bytes); });
+  for (trace::EventSink* told : {sink_, observer_}) {
+    if (told != nullptr) TellSink("OnEvent", [&] { told->OnEvent(event, block_size_bytes); });
+  }
 }
 
 void Ledger::Forget(policy::Lane& lane, const policy::AddressRange& range) {
@@ -203,6 +205,12 @@ void Ledger::BookSplits(const policy::Pool& pool, const policy::SplitCounts& cha
 
 void Ledger::BookReserved(const policy::Pool& pool, std::int64_t bytes) {
   stats_.reserved_bytes.Add(pool.is_small, bytes);
+  if (!pool.id.IsDefault()) reserved_by_pools_[pool.id].Add(pool.is_small, bytes);
+}
+
+void Ledger::ResetPeaks() {
+  stats_.ResetPeaks();
+  for (auto& [pool, reserved] : reserved_by_pools_) reserved.ResetPeaks();
 }
 
 void Ledger::BookRestored(const policy::Block& block) {

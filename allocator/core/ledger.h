@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,7 +39,9 @@ class Ledger {
   const policy::Heap& heap() const { return heap_; }
   const policy::Options& options() const { return heap_.options(); }
   const Stats& stats() const { return stats_; }
-  void ResetPeaks() { stats_.ResetPeaks(); }
+  // What each private pool holds of the device; one that ended keeps what it had.
+  const std::map<PoolId, PoolStat>& reserved_by_pools() const { return reserved_by_pools_; }
+  void ResetPeaks();
 
   // --- segments: the device has given, mapped, unmapped or taken them ---
   policy::Block* AddSegment(const policy::Decision& decision, std::uint64_t address);
@@ -79,9 +82,11 @@ class Ledger {
   // How much more of each there may be before a peak is passed, of one size class or of both.
   Changes RoomBelowPeaks(PoolKind kind) const;
 
-  // --- the sink; nullptr: none. Not owned ---
+  // --- the sink, and an observer of events beside it; nullptr: none. Not owned ---
   trace::EventSink* sink() const { return sink_; }
   void SetSink(trace::EventSink* sink) { sink_ = sink; }
+  trace::EventSink* observer() const { return observer_; }
+  void SetObserver(trace::EventSink* observer) { observer_ = observer; }
 
   // --- states ---
   // Takes over a segment that exists on the device already: its blocks, in the given order. The sink is not told.
@@ -112,7 +117,9 @@ class Ledger {
 
   policy::Heap heap_;
   Stats stats_;
+  std::map<PoolId, PoolStat> reserved_by_pools_;
   trace::EventSink* sink_ = nullptr;
+  trace::EventSink* observer_ = nullptr;
   const OnGone on_gone_;
 };
 

@@ -80,6 +80,19 @@ absl::Status Pools::End(PoolId pool, StreamFilter& filter) {
   return absl::OkStatus();
 }
 
+// As facts: the route ends and begins anew, and the pool has the users that it had.
+absl::Status Pools::ChangeRoute(PoolId pool, RouteKind to) {
+  const bool begins = to == RouteKind::kCapture;
+  if (!routes_.Change(pool, to)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(Name(pool), begins ? " has no plain route: BeginPool opens one" : " has no route of a capture"));
+  }
+  ledger_.Note(trace::fact::PoolEnded{pool});
+  ledger_.Note(trace::fact::PoolBegun{pool, begins});
+  NoteUsers(pool);
+  return absl::OkStatus();
+}
+
 std::vector<trace::AnyFact> Pools::Facts() const {
   std::vector<trace::AnyFact> out;
   routes_.ForEach([&](PoolId pool, RouteKind kind) {

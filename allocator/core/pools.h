@@ -52,6 +52,15 @@ class PoolRoutes {
     return true;
   }
 
+  // False where the pool has no route of the other kind.
+  bool Change(PoolId pool, RouteKind to) {
+    const auto it = Find(pool);
+    if (it == routes_.end() || it->kind == to) return false;
+    it->kind = to;
+    captures_ = to == RouteKind::kCapture ? captures_ + 1 : captures_ - 1;
+    return true;
+  }
+
   // From the oldest on: visit(PoolId, RouteKind).
   template <typename Visit>
   void ForEach(Visit visit) const {
@@ -108,6 +117,9 @@ class Pools {
   // it ends, so it must not end within a section.
   absl::Status Begin(PoolId pool, StreamFilter&& filter, RouteKind kind);
   absl::Status End(PoolId pool, StreamFilter& filter);
+  // The pool's plain route becomes one of a capture, or the other way round. FailedPrecondition: it has no such route.
+  absl::Status BeginCapture(PoolId pool) { return ChangeRoute(pool, RouteKind::kCapture); }
+  absl::Status EndCapture(PoolId pool) { return ChangeRoute(pool, RouteKind::kPlain); }
   PoolId Route(PoolId pool, Stream stream) const { return routes_.Route(pool, stream); }
   bool HasRoutes() const { return !routes_.empty(); }
   bool IsCapturing() const { return routes_.captures() > 0; }
@@ -119,6 +131,7 @@ class Pools {
   std::vector<trace::AnyFact> Facts() const;
 
  private:
+  absl::Status ChangeRoute(PoolId pool, RouteKind to);
   void AddUser(PoolId pool);
   void NoteUsers(PoolId pool);
 

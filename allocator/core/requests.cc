@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/core/caching_allocator.h"
+#include "allocator/core/state.h"
 
 namespace ashlar::core {
 namespace {
@@ -77,6 +78,24 @@ absl::StatusOr<policy::Block*> CachingAllocator::AllocateExclusively(policy::Req
   }
   const ExclusiveSection section(caches());
   return Serve(section, ladder_.Search(request), as);
+}
+
+Block* CachingAllocator::AllocateAt(const policy::AddressRange& range, std::uint64_t requested_bytes, HandOutAs as) {
+  const ExclusiveSection section(caches());
+  const policy::Segment* segment = SegmentAt(ledger_.heap(), range.address);
+  policy::Block* block = segment == nullptr ? nullptr : policy::Heap::FindFreeAt(*segment, nullptr, range);
+  if (block == nullptr) return nullptr;
+  policy::Decision decision{.request_bytes = requested_bytes, .rounded_bytes = range.size_bytes};
+  decision.stream = segment->lane->stream;
+  decision.pool = segment->lane->pool;
+  decision.pair = segment->lane->pool->pair;
+  decision.block = block;
+  decision.place_at = range.address;
+  policy::Heap::TakeFree(block);
+  block = ledger_.Place(decision, block);
+  fast_path_.Enter(block, decision.stream, as);
+  ledger_.HandOut(*block, decision);
+  return block;
 }
 
 absl::Status CachingAllocator::BeginRequest(const ExclusiveSection& section, policy::Request& request) {

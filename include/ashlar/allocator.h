@@ -27,6 +27,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ashlar/device.h"
+#include "ashlar/events.h"
 #include "ashlar/export.h"
 #include "ashlar/options.h"
 #include "ashlar/pool_routes.h"
@@ -103,6 +105,12 @@ class ASHLAR_EXPORT Allocator {
 
   // Whether the address lies in a segment, in a live block or not, or in a range that was reserved.
   bool Holds(std::uint64_t address) const;
+  // Whether blocks of about this address were handed out by address: a hint, without a lock. It may be false where a
+  // block lives, and true where none does.
+  bool MayHold(std::uint64_t address) const;
+  // A block of exactly this range, which is free now, for a request of `requested_bytes`, handed out by its address.
+  // False where it is not free as a whole.
+  bool AllocateAddressAt(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t requested_bytes);
 
   // --- memory that is cached ---
   // Completes the frees whose events are done; every Allocate does this first.
@@ -157,9 +165,15 @@ class ASHLAR_EXPORT Allocator {
   absl::Status BeginPool(PoolId pool, StreamFilter filter, RouteKind kind = RouteKind::kPlain);
   // kFailedPrecondition: the pool has no route.
   absl::Status EndPool(PoolId pool);
+  // A graph is captured from now on through the pool's plain route, which becomes a RouteKind::kCapture; or no more,
+  // and the route is plain again. kFailedPrecondition: the pool has no such route.
+  absl::Status BeginCapture(PoolId pool);
+  absl::Status EndCapture(PoolId pool);
 
   // --- what it holds and did ---
   Stats stats() const;
+  // Bytes that each private pool holds of the device; one that ended keeps its peak and its sums.
+  std::map<PoolId, PoolStat> reserved_by_pools() const;
   // Every peak of the statistics is the current value again.
   void ResetPeaks();
   // Those that it was made with.
@@ -177,6 +191,9 @@ class ASHLAR_EXPORT Allocator {
   // process's number and %h for the host; a file of that name is replaced, as a whole. Errors name the file;
   // kFailedPrecondition: a recorder is writing it.
   absl::Status DumpSnapshot(const std::string& path) const;
+  // Tells `observer` of every event from now on; an empty one ends it, and is told of nothing more when this returns.
+  // Beside a recorder; all threads share one lock meanwhile.
+  void SetObserver(EventObserver observer);
   // Has compute-sanitizer see every block as a region of its own, by NVTX, so that a kernel that writes behind its
   // block is found (docs/library/failure.md). Before the first request, and instead of a recorder; all threads share
   // one lock from then on. kFailedPrecondition: there is a recorder; kUnimplemented: built without NVTX.

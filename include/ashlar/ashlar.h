@@ -6,6 +6,7 @@
 //   pool.h         private pools                statistics.h  what it did, by PyTorch's names
 //   devices.h      GPUs, host memory            snapshot.h    what it holds
 //   options.h      settings                     errors.h      exceptions in place of statuses
+//   events.h       what it decides
 //
 // explain.h is of the component analyzer, nvtx.h of adapters_nvtx.
 #ifndef ASHLAR_ASHLAR_H_
@@ -16,6 +17,7 @@
 #include "ashlar/device.h"      // IWYU pragma: export
 #include "ashlar/devices.h"     // IWYU pragma: export
 #include "ashlar/errors.h"      // IWYU pragma: export
+#include "ashlar/events.h"      // IWYU pragma: export
 #include "ashlar/options.h"     // IWYU pragma: export
 #include "ashlar/pool.h"        // IWYU pragma: export
 #include "ashlar/recorder.h"    // IWYU pragma: export

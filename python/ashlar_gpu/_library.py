@@ -67,6 +67,8 @@ class Statistics(ctypes.Structure):
 StreamFilter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 ReleaseContext = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 VisitStatistic = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
+FreeMemory = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+Visit = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)  # of segments, pools and events: the struct's address
 
 _HANDLE, _STREAM, _MEMORY, _STATUS = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32
 _SIZE, _U64, _TEXT = ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p
@@ -86,8 +88,11 @@ SIGNATURES = {
     "record_stream": (_STATUS, [_HANDLE, _MEMORY, _STREAM]),
     "find_block": (_STATUS, [_HANDLE, _MEMORY, ctypes.POINTER(Block)]),
     "holds": (ctypes.c_int, [_HANDLE, _MEMORY]),
+    "may_hold": (ctypes.c_int, [_HANDLE, _MEMORY]),
+    "allocate_at": (_STATUS, [_HANDLE, _MEMORY, _SIZE, _SIZE]),
     "poll": (_STATUS, [_HANDLE]),
     "empty_cache": (_STATUS, [_HANDLE]),
+    "add_free_memory_callback": (_STATUS, [_HANDLE, FreeMemory, ctypes.c_void_p]),
     "set_memory_fraction": (_STATUS, [_HANDLE, ctypes.c_double]),
     "set_memory_limit": (_STATUS, [_HANDLE, _U64]),
     "create_pool": (_STATUS, [_HANDLE, ctypes.POINTER(Pool)]),
@@ -97,11 +102,16 @@ SIGNATURES = {
     "configure_pool": (_STATUS, [_HANDLE, Pool, ctypes.c_int, ctypes.c_int]),
     "begin_pool": (_STATUS, [_HANDLE, Pool, ctypes.c_int32, StreamFilter, ctypes.c_void_p, ReleaseContext]),
     "end_pool": (_STATUS, [_HANDLE, Pool]),
+    "begin_capture": (_STATUS, [_HANDLE, Pool]),
+    "end_capture": (_STATUS, [_HANDLE, Pool]),
     "empty_pool": (_STATUS, [_HANDLE, Pool]),
     "allocate_in_pool": (_STATUS, [_HANDLE, Pool, _SIZE, _STREAM, _OUT_MEMORY]),
     "get_statistics": (_STATUS, [_HANDLE, ctypes.POINTER(Statistics)]),
+    "visit_pools": (_STATUS, [_HANDLE, Visit, ctypes.c_void_p]),
     "reset_peaks": (_STATUS, [_HANDLE]),
     "torch_statistics": (_STATUS, [_HANDLE, VisitStatistic, ctypes.c_void_p]),
+    "visit_segments": (_STATUS, [_HANDLE, Visit, ctypes.c_void_p]),
+    "observe": (_STATUS, [_HANDLE, Visit, ctypes.c_void_p]),
     "conf": (_TEXT, [_HANDLE]),
     "change_settings": (_STATUS, [_HANDLE, _TEXT]),
     "dump_snapshot": (_STATUS, [_HANDLE, _TEXT]),

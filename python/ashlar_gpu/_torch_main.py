@@ -1,7 +1,7 @@
 """The command line of `python -m ashlar_gpu.torch`: a program of PyTorch as it is, on Ashlar's allocator.
 
-    python -m ashlar_gpu.torch [--conf SETTINGS] [--tune advise|switch] SCRIPT ARGS...
-    python -m ashlar_gpu.torch [--conf SETTINGS] [--tune advise|switch] -m MODULE ARGS...
+    python -m ashlar_gpu.torch [--conf SETTINGS] [--tune advise|switch] [--interface native|pluggable] SCRIPT ARGS...
+    python -m ashlar_gpu.torch [the same] -m MODULE ARGS...
 
 What comes after the script or the module is the program's own. Errors are one line on stderr: exit code 2 for a wrong
 command line, 1 for what cannot be done.
@@ -15,8 +15,9 @@ import sys
 
 from ashlar_gpu._errors import Error
 
-_USAGE = "python -m ashlar_gpu.torch [--conf SETTINGS] [--tune advise|switch] (SCRIPT | -m MODULE) ..."
-_TAKE_ONE = ("--conf", "--tune", "-m")
+_USAGE = ("python -m ashlar_gpu.torch [--conf SETTINGS] [--tune advise|switch] [--interface native|pluggable] "
+          "(SCRIPT | -m MODULE) ...")
+_TAKE_ONE = ("--conf", "--tune", "--interface", "-m")
 
 
 def _parser():
@@ -25,6 +26,8 @@ def _parser():
     parser.add_argument("--conf", metavar="SETTINGS", help="settings, such as max_split_size_mb:128")
     parser.add_argument("--tune", metavar="HOW", choices=("advise", "switch"),
                         help="advise: say which settings would need less memory; switch: change to them too")
+    parser.add_argument("--interface", metavar="WHICH", choices=("native", "pluggable"),
+                        help="native: PyTorch's class for allocators, or an error; pluggable: its plug-in, which offers less")
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as python -m does")
     parser.add_argument("program", metavar="SCRIPT ...", nargs="*", help="the program and its own arguments")
     return parser
@@ -49,7 +52,7 @@ def main(words):
         parser.error("which program? give a SCRIPT, or -m MODULE")
     if asked.module is None and not os.path.exists(program[0]):
         sys.exit(f"ashlar: there is no file {program[0]}")
-    _install(asked.conf, asked.tune)
+    _install(asked.conf, asked.tune, asked.interface)
     if asked.module is None:
         sys.argv[:] = program
         sys.path[0] = os.path.dirname(os.path.abspath(program[0]))
@@ -61,11 +64,11 @@ def main(words):
     runpy.run_module(asked.module, run_name="__main__", alter_sys=True)
 
 
-def _install(conf, tune):
+def _install(conf, tune, interface):
     from ashlar_gpu import torch as integration  # not the module that runs as __main__
 
     try:
-        integration.install(conf, tune=tune)
+        integration.install(conf, tune=tune, interface=interface)
     except (Error, ImportError) as error:
         sys.exit("ashlar: " + str(error).removeprefix("ashlar: "))
 

@@ -7,9 +7,8 @@
     with ashlar_gpu.torch.pool():                                # a private pool for what is allocated in here
         cache = torch.empty(1 << 30, device="cuda")
 
-After install torch.cuda's functions for memory answer for Ashlar: memory_stats, memory_summary, memory_allocated and their
-like, the resets, memory_snapshot, memory._record_memory_history, memory._snapshot, memory._dump_snapshot, MemPool,
-use_mem_pool, empty_cache, set_per_process_memory_fraction, record_stream, CUDA graphs.
+After install what asks PyTorch's allocator asks Ashlar's, by PyTorch's own class for allocators (_torch_native), where that
+can be built; else by its plug-in, which offers less, and one line says so (docs/library/integrations/torch.md).
 
 Without install `pool` gives one torch.cuda.MemPool of PyTorch's own allocator whose memory comes from Ashlar.
 
@@ -19,17 +18,19 @@ the release of PyTorch that runs (docs/library/settings.md). Errors are one line
 
 import atexit
 import contextlib
+import os
 import sys
 
 import torch
 
 from . import _library as c
-from . import _torch_patches, _torch_plugin, _torch_pools, _torch_settings, _torch_tuner
+from . import _torch_native, _torch_patches, _torch_plugin, _torch_pools, _torch_settings, _torch_tuner
 from ._library import Error
 
-__all__ = ["Error", "dump_snapshot", "install", "is_installed", "memory_stats", "pool", "settings", "snapshot"]
+__all__ = ["Error", "dump_snapshot", "install", "interface", "is_installed", "memory_stats", "pool", "settings", "snapshot"]
 
-_installed = None  # the plug-in, kept as long as the process
+INTERFACES = ("native", "pluggable")
+_installed = None  # what PyTorch was given, kept as long as the process
 
 
 def is_installed():
@@ -40,21 +41,56 @@ def _say(line):
     print("ashlar: tune: " + line, file=sys.stderr, flush=True)
 
 
+def interface():
+    """How PyTorch calls Ashlar: "native" by its own class for allocators, "pluggable" by CUDAPluggableAllocator; None
+    before install."""
+    return None if _installed is None else INTERFACES[0 if isinstance(_installed, _torch_native.Native) else 1]
+
+
 def _tune(mode, history):
-    """Of the device that is current when CUDA is first used. A last look is taken at the end."""
+    """Of the device that is current when CUDA is first used. A last look is taken at the end. `history`: where it takes
+    the place of the tuner's ring; None: nowhere."""
     device = torch.cuda.current_device()
     tuner = _torch_tuner.Tuner(mode, c.process_allocator(device), _say,
-                               copy_recording=lambda file: history.copy_recording(device, file))
+                               copy_recording=lambda file: history is not None and history.copy_recording(device, file))
     tuner.start()
     atexit.register(tuner.stop, last_look=True)
 
 
-def install(conf=None, takes_pytorch_conf=True, tune=None):
+def _wanted_interface(given):
+    wanted = given or os.environ.get("ASHLAR_TORCH_INTERFACE") or None
+    if wanted is not None and wanted not in INTERFACES:
+        raise Error(c.INVALID_ARGUMENT, f"ashlar: install: '{wanted}' is no interface: native or pluggable")
+    return wanted
+
+
+def _install_native(conf, wanted):
+    """None where it is not available, which is one line, or an error where it was asked for."""
+    try:
+        native = _torch_native.Native.load(torch)
+        native.install(conf)
+        return native
+    except (_torch_native.Unavailable, ImportError) as error:
+        if wanted == "native":
+            raise Error(c.UNAVAILABLE, f"ashlar: install: no native interface: {error}") from None
+        print(f"ashlar: PyTorch's pluggable interface is used, which offers less than its own: {error}", file=sys.stderr,
+              flush=True)
+    return None
+
+
+def _install_pluggable():
+    """(the plug-in, the history)"""
+    plugin = _torch_plugin.whole_process(torch)
+    torch.cuda.memory.change_current_allocator(plugin)
+    return plugin, _torch_patches.apply(torch)
+
+
+def install(conf=None, takes_pytorch_conf=True, tune=None, interface=None):
     """Makes Ashlar PyTorch's allocator in this process. `conf`: settings; `takes_pytorch_conf`: PYTORCH_CUDA_ALLOC_CONF's
-    too. `tune`: "advise" or "switch" (docs/library/tuner.md), else ASHLAR_TUNE. Error where CUDA has been used already, or a
-    setting is wrong."""
+    too. `tune`: "advise" or "switch" (docs/library/tuner.md), else ASHLAR_TUNE. `interface`: "native" or "pluggable", else
+    ASHLAR_TORCH_INTERFACE, else native where it can be. Error where CUDA has been used already, or a setting is wrong."""
     global _installed
-    mode = _torch_tuner.mode_of(tune)
+    mode, wanted = _torch_tuner.mode_of(tune), _wanted_interface(interface)
     if is_installed():
         raise Error(c.FAILED_PRECONDITION, "ashlar: install: Ashlar is PyTorch's allocator already")
     if not torch.backends.cuda.is_built():
@@ -62,11 +98,11 @@ def install(conf=None, takes_pytorch_conf=True, tune=None):
     if torch.cuda.is_initialized():
         raise Error(c.FAILED_PRECONDITION, "ashlar: install: CUDA is in use already, and PyTorch changes its allocator "
                     "only before: call it right after `import torch`")
-    c.configure_process(_torch_settings.merged(conf, torch.__version__, takes_pytorch_conf))
-    plugin = _torch_plugin.whole_process(torch)
-    torch.cuda.memory.change_current_allocator(plugin)
-    history = _torch_patches.apply(torch)
-    _installed = plugin
+    chosen = _torch_settings.merged(conf, torch.__version__, takes_pytorch_conf)
+    c.configure_process(chosen)
+    history, _installed = None, None if wanted == "pluggable" else _install_native(chosen, wanted)
+    if _installed is None:
+        _installed, history = _install_pluggable()
     if mode is not None:
         torch.cuda._lazy_call(lambda: _tune(mode, history))
 
@@ -87,7 +123,9 @@ def pool(device=None, use_on_oom=False, no_split=False):
     and what was allocated in it are gone. It gives the torch.cuda.MemPool, for torch.cuda.use_mem_pool(...) again."""
     traits = {"use_on_oom": use_on_oom, "no_split": no_split}
     with torch.cuda.device(device):
-        if is_installed():
+        if interface() == "native":
+            of = torch.cuda.MemPool(**{key: value for key, value in traits.items() if value})
+        elif is_installed():
             of = _torch_pools.MemPool(**traits)
         else:
             segments = _torch_plugin.segments(torch).allocator()

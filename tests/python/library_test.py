@@ -4,6 +4,7 @@
 """
 
 import ctypes
+import json
 import os
 import re
 import subprocess
@@ -16,7 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "python"))
 
 from ashlar_gpu import _library as c  # noqa: E402  (the path comes first)
-from ashlar_gpu import allocator  # noqa: E402
+from ashlar_gpu import _native, allocator  # noqa: E402
 
 MIB = 1 << 20
 HEADER = os.path.join(ROOT, "include", "ashlar.h")
@@ -174,6 +175,32 @@ class AllocatorTest(unittest.TestCase):
 
 
 class SimulatedTest(unittest.TestCase):
+    def test_captures_and_blocks_put_back_are_replayed(self):
+        """A pool whose graph is captured, and which then goes back to where its blocks lay."""
+        library, pool = c.library(), c.Pool()
+        handle = c.open_allocator(conf="report_leaks:False", memory=c.MEMORY_SIMULATED)
+        self.addCleanup(c.close, handle)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "run.ashlar")
+            c.start_recording(handle, path)
+            c.check(library.ashlar_create_pool(handle, ctypes.byref(pool)))
+            c.check(library.ashlar_begin_pool(handle, pool, c.ROUTE_PLAIN, c.StreamFilter(), None, c.ReleaseContext()))
+            c.check(library.ashlar_begin_capture(handle, pool))
+            blocks = [(c.allocate(handle, size * MIB), size * MIB) for size in (3, 5, 4, 2)]
+            c.record_stream(handle, blocks[0][0], 7)
+            c.free(handle, blocks[0][0])  # waits until the capture has ended
+            c.check(library.ashlar_end_capture(handle, pool))
+            c.check(library.ashlar_end_pool(handle, pool))
+            for address, _ in blocks[1:]:
+                c.free(handle, address)
+            for address, size in reversed(blocks[1:]):
+                c.check(library.ashlar_allocate_at(handle, address, size, size))
+            c.allocate(handle, 6 * MIB)
+            c.check(library.ashlar_stop_recording(handle))
+            done = subprocess.run([_native.program(), "replay", path, "--json"], capture_output=True, text=True, check=True)
+        told = json.loads(done.stdout)["fidelity"]
+        self.assertEqual((told["matched"], told["total"], told["final_state_matches"]), (8, 8, True))
+
     def test_eighty_gib_without_memory_behind_them(self):
         handle = c.open_allocator(conf="max_split_size_mb:128,report_leaks:False", memory=c.MEMORY_SIMULATED)
         c.allocate(handle, 70 << 30)

@@ -17,10 +17,10 @@ import sys, types
 import ashlar_gpu
 from ashlar_gpu import _torch_main
 integration = types.ModuleType("ashlar_gpu.torch")
-def install(conf, tune=None):
+def install(conf, tune=None, interface=None):
     if conf == "wrong": raise ashlar_gpu.Error("ashlar: 'wrong' is no setting")
     if conf == "missing": raise ImportError("libashlar.so.1 was not found")
-    print("conf", conf, *([tune] if tune else []))
+    print("conf", conf, *([tune] if tune else []), *([interface] if interface else []))
 integration.install, ashlar_gpu.torch = install, integration
 sys.modules["ashlar_gpu.torch"] = integration
 _torch_main.main(sys.argv[1:])
@@ -55,6 +55,11 @@ class TorchMain(unittest.TestCase):
         done = self.run_main("--tune", "advise", "scripts/train.py", "--tune", "x")
         self.assertEqual(done.stdout, "conf None advise\n__main__ ['--tune', 'x'] scripts\n", done.stderr)
         self.assertIn("invalid choice: 'guess'", self.run_main("--tune", "guess", "scripts/train.py").stderr)
+
+    def test_which_interface(self):
+        done = self.run_main("--interface", "pluggable", "scripts/train.py", "--interface", "x")
+        self.assertEqual(done.stdout, "conf None pluggable\n__main__ ['--interface', 'x'] scripts\n", done.stderr)
+        self.assertIn("invalid choice: 'other'", self.run_main("--interface", "other", "scripts/train.py").stderr)
 
     def test_modules(self):
         for words, conf, rest in ((["-m", "pkg", "--conf", "x"], None, ["--conf", "x"]),

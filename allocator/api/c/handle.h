@@ -50,6 +50,9 @@ struct ashlar_allocator {
 namespace ashlar::c {
 
 inline Stream StreamOf(ashlar_stream stream) { return Stream{reinterpret_cast<std::uintptr_t>(stream)}; }
+inline ashlar_stream PointerOf(Stream stream) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(Handle(stream)));
+}
 inline PoolId PoolOf(ashlar_pool pool) { return {pool.first, pool.second}; }
 inline std::uint64_t AddressOf(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 inline void* PointerOf(std::uint64_t address) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }

@@ -79,6 +79,29 @@ int ashlar_holds(const ashlar_allocator* allocator, const void* address) {
   return allocator->allocator.Holds(ashlar::c::AddressOf(address)) ? 1 : 0;
 }
 
+int ashlar_may_hold(const ashlar_allocator* allocator, const void* address) {
+  return allocator->allocator.MayHold(ashlar::c::AddressOf(address)) ? 1 : 0;
+}
+
+ashlar_status ashlar_allocate_at(ashlar_allocator* allocator, void* address, size_t block_bytes,
+                                 size_t requested_bytes) {
+  return ashlar::c::Call([&]() -> absl::Status {
+    const std::uint64_t at = ashlar::c::AddressOf(address);
+    if (allocator->allocator.AllocateAddressAt(at, block_bytes, requested_bytes)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrFormat("ashlar_allocate_at: %d bytes at 0x%x are not free in a segment of this allocator: free what "
+                        "lies there first",
+                        block_bytes, at));
+  });
+}
+
+ashlar_status ashlar_add_free_memory_callback(ashlar_allocator* allocator, ashlar_free_memory callback, void* context) {
+  return ashlar::c::Call([&] {
+    allocator->allocator.AddFreeMemoryCallback([callback, context] { return callback(context) != 0; });
+    return absl::OkStatus();
+  });
+}
+
 ashlar_status ashlar_poll(ashlar_allocator* allocator) {
   return ashlar::c::Call([&] {
     allocator->allocator.PollEvents();
@@ -108,8 +131,6 @@ ashlar_status ashlar_set_memory_limit(ashlar_allocator* allocator, uint64_t byte
 
 namespace ashlar::c {
 namespace {
-
-ashlar_stream PointerOf(Stream stream) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(Handle(stream))); }
 
 absl::Status IsDefaultPool(const char* call) {
   return absl::InvalidArgumentError(absl::StrCat(call, ": {0, 0} is the default pool: name another"));
@@ -183,6 +204,14 @@ ashlar_status ashlar_begin_pool(ashlar_allocator* allocator, ashlar_pool pool, i
 
 ashlar_status ashlar_end_pool(ashlar_allocator* allocator, ashlar_pool pool) {
   return ashlar::c::Call([&] { return allocator->allocator.EndPool(ashlar::c::PoolOf(pool)); });
+}
+
+ashlar_status ashlar_begin_capture(ashlar_allocator* allocator, ashlar_pool pool) {
+  return ashlar::c::Call([&] { return allocator->allocator.BeginCapture(ashlar::c::PoolOf(pool)); });
+}
+
+ashlar_status ashlar_end_capture(ashlar_allocator* allocator, ashlar_pool pool) {
+  return ashlar::c::Call([&] { return allocator->allocator.EndCapture(ashlar::c::PoolOf(pool)); });
 }
 
 ashlar_status ashlar_empty_pool(ashlar_allocator* allocator, ashlar_pool pool) {

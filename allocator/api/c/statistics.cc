@@ -28,10 +28,34 @@ ashlar_statistics Of(const Stats& stats, std::uint64_t total_bytes) {
           .stream_waits = stats.num_stream_waits};
 }
 
+ashlar_pool_statistics Of(PoolId pool, const PoolStat& reserved) {
+  ashlar_pool_statistics out = {};
+  out.struct_size = sizeof(out);
+  out.pool = {pool.first, pool.second};
+  for (std::size_t kind = 0; kind < 3; ++kind) {
+    const Stat& stat = reserved[static_cast<PoolKind>(kind)];
+    out.reserved_bytes[kind] = static_cast<std::uint64_t>(stat.current);
+    out.peak_reserved_bytes[kind] = static_cast<std::uint64_t>(stat.peak);
+    out.obtained_bytes[kind] = static_cast<std::uint64_t>(stat.allocated);
+    out.returned_bytes[kind] = static_cast<std::uint64_t>(stat.freed());
+  }
+  return out;
+}
+
 }  // namespace
 }  // namespace ashlar::c
 
 extern "C" {
+
+ashlar_status ashlar_visit_pools(const ashlar_allocator* allocator, ashlar_visit_pool visit, void* context) {
+  return ashlar::c::Call([&] {
+    for (const auto& [pool, reserved] : allocator->allocator.reserved_by_pools()) {
+      const ashlar_pool_statistics shown = ashlar::c::Of(pool, reserved);
+      visit(context, &shown);
+    }
+    return absl::OkStatus();
+  });
+}
 
 ashlar_status ashlar_get_statistics(const ashlar_allocator* allocator, ashlar_statistics* out) {
   ashlar_statistics statistics;

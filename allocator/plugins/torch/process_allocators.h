@@ -19,6 +19,9 @@ ashlar_allocator* FindAllocator(int device, ashlar_status* status);
 ashlar_allocator* AllocatorOf(int device);
 // nullptr where the device has none yet.
 ashlar_allocator* OpenAllocator(int device);
+// Of those that are open, the one that handed out this address, as far as is seen without a lock; else one that says
+// that it holds it, else the first. nullptr where none is open.
+ashlar_allocator* AllocatorThatHolds(const void* memory);
 
 // Told of each device that opens from now on, by the thread that opens it. nullptr: nobody.
 void ObserveOpening(void (*opened)(int device));

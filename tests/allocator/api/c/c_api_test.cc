@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "allocator/trace/codec.h"
@@ -359,6 +360,169 @@ TEST(CApi, WithoutAGpuTheProcessAllocatorSaysSo) {
   if (status == ASHLAR_OK) GTEST_SKIP() << "there is a GPU here: what is said without one was not looked at";
   EXPECT_EQ(status, ASHLAR_UNAVAILABLE) << ashlar_last_error();
   EXPECT_EQ(allocator, nullptr);
+}
+
+// --- what PyTorch's class for allocators is made of ---
+
+using Seen = std::vector<ashlar_event>;
+void Keep(void* seen, const ashlar_event* event) { static_cast<Seen*>(seen)->push_back(*event); }
+
+std::vector<int> KindsOf(const Seen& seen) {
+  std::vector<int> kinds;
+  for (const ashlar_event& event : seen) kinds.push_back(event.kind);
+  return kinds;
+}
+
+TEST_F(CApiTest, AnObserverIsToldOfEveryEvent) {
+  Open();
+  Seen seen;
+  ASSERT_EQ(ashlar_observe(allocator_, Keep, &seen), ASHLAR_OK);
+  void* block = Allocate(3 * kMiB + 100, 7);
+  ashlar_record_stream(allocator_, block, reinterpret_cast<void*>(8));
+  ashlar_free(allocator_, block);
+  EXPECT_THAT(KindsOf(seen), ::testing::ElementsAre(ASHLAR_EVENT_SEGMENT_ALLOC, ASHLAR_EVENT_ALLOC,
+                                                    ASHLAR_EVENT_FREE_REQUESTED));  // stream 8 is not done
+  EXPECT_EQ(seen[1].size_bytes, 3 * kMiB + 100);
+  EXPECT_EQ(seen[1].address, reinterpret_cast<std::uintptr_t>(block));
+  EXPECT_EQ(seen[1].stream, reinterpret_cast<void*>(7));
+  void* none = nullptr;
+  ASSERT_EQ(ashlar_allocate(allocator_, 4096 * kMiB, nullptr, &none), ASHLAR_OUT_OF_MEMORY);
+  EXPECT_EQ(seen.back().kind, ASHLAR_EVENT_OUT_OF_MEMORY);
+  EXPECT_EQ(seen.back().size_bytes, 4096 * kMiB);
+  ASSERT_EQ(ashlar_observe(allocator_, nullptr, nullptr), ASHLAR_OK);
+  const std::size_t before = seen.size();
+  ashlar_free(allocator_, Allocate(kMiB));
+  EXPECT_EQ(seen.size(), before);
+}
+
+// What a thread's own cache would serve is told too, and a recording beside it goes on.
+TEST_F(CApiTest, AnObserverAndARingSeeTheSame) {
+  Open();
+  Seen seen;
+  ASSERT_EQ(ashlar_start_ring(allocator_, kMiB), ASHLAR_OK);
+  ASSERT_EQ(ashlar_observe(allocator_, Keep, &seen), ASHLAR_OK);
+  for (int i = 0; i < 100; ++i) ashlar_free(allocator_, Allocate(4096));
+  EXPECT_EQ(seen.size(), 301u);
+  const std::string file = testing::TempDir() + "/observed.ashlar";
+  ASSERT_EQ(ashlar_write_ring(allocator_, file.c_str()), ASHLAR_OK) << ashlar_last_error();
+  const auto snapshot = ashlar::formats::ReadInput(file);
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  std::remove(file.c_str());
+}
+
+struct Tile {
+  std::uint64_t segment_bytes = 0;
+  std::vector<std::uint64_t> states;
+};
+
+TEST_F(CApiTest, SegmentsAreShownWithTheirBlocks) {
+  Open();
+  Allocate(4 * kMiB);
+  void* second = Allocate(4 * kMiB);
+  Allocate(4 * kMiB);
+  ashlar_free(allocator_, second);
+  Tile tile;
+  const auto visit = [](void* context, const ashlar_segment* segment) {
+    auto& out = *static_cast<Tile*>(context);
+    out.segment_bytes += segment->size_bytes;
+    const char* at = static_cast<const char*>(segment->address);
+    for (std::size_t i = 0; i < segment->block_count; ++i) {
+      EXPECT_EQ(segment->blocks[i].address, at);
+      at += segment->blocks[i].size_bytes;
+      out.states.push_back(static_cast<std::uint64_t>(segment->blocks[i].state));
+    }
+    EXPECT_EQ(at, static_cast<const char*>(segment->address) + segment->size_bytes);
+  };
+  ASSERT_EQ(ashlar_visit_segments(allocator_, visit, &tile), ASHLAR_OK);
+  EXPECT_EQ(tile.segment_bytes, 20 * kMiB);
+  EXPECT_THAT(tile.states,
+              ::testing::ElementsAre(ASHLAR_BLOCK_LIVE, ASHLAR_BLOCK_FREE, ASHLAR_BLOCK_LIVE, ASHLAR_BLOCK_FREE));
+}
+
+// A pool goes back to where its blocks lay before.
+TEST_F(CApiTest, BlocksComeBackWhereTheyWere) {
+  Open();
+  void* first = Allocate(4 * kMiB);
+  void* second = Allocate(5 * kMiB);
+  EXPECT_EQ(ashlar_may_hold(allocator_, second), 1);
+  EXPECT_EQ(ashlar_allocate_at(allocator_, second, 5 * kMiB, 5 * kMiB), ASHLAR_INVALID_ARGUMENT);
+  EXPECT_THAT(ashlar_last_error(), HasSubstr("are not free in a segment of this allocator"));
+  ashlar_free(allocator_, first);
+  ashlar_free(allocator_, second);
+  ASSERT_EQ(ashlar_allocate_at(allocator_, second, 5 * kMiB, 5 * kMiB - 100), ASHLAR_OK) << ashlar_last_error();
+  ashlar_block block{};
+  block.struct_size = sizeof(block);
+  ASSERT_EQ(ashlar_find_block(allocator_, second, &block), ASHLAR_OK);
+  EXPECT_EQ(block.size_bytes, 5 * kMiB);
+  EXPECT_EQ(block.requested_bytes, 5 * kMiB - 100);
+  EXPECT_EQ(Allocate(4 * kMiB), first);
+  EXPECT_EQ(ashlar_free(allocator_, second), ASHLAR_OK);
+  EXPECT_EQ(Statistics().device_allocations, 1u);
+}
+
+TEST_F(CApiTest, ARouteBecomesACapture) {
+  Open();
+  ashlar_pool pool{};
+  ashlar_pool other{};
+  ASSERT_EQ(ashlar_create_pool(allocator_, &pool), ASHLAR_OK);
+  ASSERT_EQ(ashlar_create_pool(allocator_, &other), ASHLAR_OK);
+  EXPECT_EQ(ashlar_begin_capture(allocator_, pool), ASHLAR_FAILED_PRECONDITION);
+  EXPECT_THAT(ashlar_last_error(), HasSubstr("has no plain route"));
+  ASSERT_EQ(ashlar_begin_pool(allocator_, pool, ASHLAR_ROUTE_PLAIN, nullptr, nullptr, nullptr), ASHLAR_OK);
+  ASSERT_EQ(ashlar_begin_pool(allocator_, other, ASHLAR_ROUTE_PLAIN, nullptr, nullptr, nullptr), ASHLAR_OK);
+  EXPECT_EQ(ashlar_pool_users(allocator_, pool), 2u);
+  ASSERT_EQ(ashlar_begin_capture(allocator_, pool), ASHLAR_OK);
+  EXPECT_EQ(ashlar_pool_users(allocator_, pool), 2u);
+  EXPECT_EQ(ashlar_begin_capture(allocator_, pool), ASHLAR_FAILED_PRECONDITION);
+  EXPECT_EQ(ashlar_end_pool(allocator_, other), ASHLAR_OK);
+  EXPECT_EQ(ashlar_empty_cache(allocator_), ASHLAR_FAILED_PRECONDITION);  // nothing may wait
+  ASSERT_EQ(ashlar_end_capture(allocator_, pool), ASHLAR_OK);
+  EXPECT_EQ(ashlar_empty_cache(allocator_), ASHLAR_OK);
+  EXPECT_EQ(ashlar_end_capture(allocator_, pool), ASHLAR_FAILED_PRECONDITION);
+  EXPECT_EQ(ashlar_end_pool(allocator_, pool), ASHLAR_OK);
+}
+
+TEST_F(CApiTest, PoolsHaveFiguresOfTheirOwn) {
+  Open();
+  ashlar_pool pool{};
+  ASSERT_EQ(ashlar_create_pool(allocator_, &pool), ASHLAR_OK);
+  void* memory = nullptr;
+  ASSERT_EQ(ashlar_allocate_in_pool(allocator_, pool, 30 * kMiB, nullptr, &memory), ASHLAR_OK);
+  Allocate(30 * kMiB);
+  ashlar_free(allocator_, memory);
+  ashlar_release_pool(allocator_, pool);
+  ASSERT_EQ(ashlar_empty_pool(allocator_, pool), ASHLAR_OK);
+  std::vector<ashlar_pool_statistics> seen;
+  const auto visit = [](void* context, const ashlar_pool_statistics* its) {
+    static_cast<std::vector<ashlar_pool_statistics>*>(context)->push_back(*its);
+  };
+  ASSERT_EQ(ashlar_visit_pools(allocator_, visit, &seen), ASHLAR_OK);
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].pool.second, pool.second);
+  EXPECT_EQ(seen[0].reserved_bytes[0], 0u);
+  EXPECT_EQ(seen[0].peak_reserved_bytes[0], 30 * kMiB);
+  EXPECT_EQ(seen[0].obtained_bytes[2], 30 * kMiB);
+  EXPECT_EQ(seen[0].returned_bytes[0], 30 * kMiB);
+}
+
+TEST_F(CApiTest, WhoCanGiveMemoryBackIsAskedBeforeTheDevice) {
+  Open();
+  struct Held {
+    ashlar_allocator* allocator;
+    void* memory;
+  } held = {allocator_, Allocate(30 * kMiB)};
+  const auto give = [](void* context) {
+    auto& its = *static_cast<Held*>(context);
+    const bool has_freed = its.memory != nullptr;
+    ashlar_free(its.allocator, std::exchange(its.memory, nullptr));
+    return has_freed ? 1 : 0;
+  };
+  ASSERT_EQ(ashlar_add_free_memory_callback(allocator_, give, &held), ASHLAR_OK);
+  void* const before = held.memory;
+  EXPECT_EQ(Allocate(30 * kMiB), before);
+  EXPECT_EQ(Statistics().device_allocations, 1u);
+  Allocate(30 * kMiB);
+  EXPECT_EQ(Statistics().device_allocations, 2u);
 }
 
 }  // namespace
