@@ -54,7 +54,7 @@ const drawn = async (output: number): Promise<string | null> => {
   return frame.locator('h1').textContent();
 };
 
-const isRefusal = (line: string): boolean => /Content.Security.Policy/.test(line);
+const isRefusal = (line: string): boolean => /Content.Security.Policy|blocked an inline/.test(line);
 
 const says = async (output: number): Promise<string | null> => {
   const line = (await frameOf(output)).locator('#waiting');
