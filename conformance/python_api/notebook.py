@@ -70,7 +70,7 @@ def main(where):
             out.write(html(fits) + html(fails))
     print(json.dumps({"cells": {
         "the cell that fits ran": "ran" in text(fits),
-        "and is explained": "live tensors" in html(fits) and "<svg" in html(fits),
+        "and is explained": "live tensors" in html(fits) and "&#9632;" in html(fits),
         "by its page": "<iframe" in html(fits) and PROGRAM in html(fits),
         "whose program lies in the first output": "<iframe" in html(fails) and PROGRAM not in html(fails),
         "an output after it is small": len(html(fails)) <= 40_000,

@@ -16,7 +16,7 @@ from ashlar_gpu.results.explanation import Accounting, Action, Cause, Explanatio
 from ashlar_gpu.results.sweep import Sweep
 
 MOST = 40_000  # characters of an output, without the page's program
-LEFT_OUT = ("The page above is made small for the notebook: curves and maps of other settings are left out, and where it says so "
+LEFT_OUT = ("The page is made small for the notebook: curves and maps of other settings are left out, and where it says so "
             'moments. .page shows the whole one, .page.save("page.html") writes it.')
 BAD, GOOD, GREY = "#d1453b", "#2e8b57", "#8a8f98"
 CELL = "padding:2px 12px 2px 0;white-space:nowrap;text-align:{}"
@@ -45,7 +45,7 @@ def _shown(answer: Answer) -> str:
     if whole is None:
         return page(answer)
     # Where frames are not shown, as on a site that shows notebooks, what stands around it is there.
-    head, short = _div(_heading(answer) + _to_do(answer)), _div(_details("in short", _body(answer)) + _lines([LEFT_OUT]))
+    head, short = _div(_heading(answer) + _to_do(answer)), _div(_details("in short", _short(answer)) + _lines([LEFT_OUT]))
     frame = _frame.within(whole.html, MOST - len(head) - len(short))
     if frame is None:
         line = f'The page is {size(len(whole.html))}, too long for a notebook: .page.save("page.html") writes it.'
@@ -55,6 +55,10 @@ def _shown(answer: Answer) -> str:
 
 def page(answer: Answer) -> str:
     return _div(_heading(answer) + _to_do(answer) + _body(answer) + _whole(answer.text))
+
+
+def _short(answer: Answer) -> str:
+    return _body(answer) or _code([answer.text.strip()])
 
 
 def _body(answer: Answer) -> str:
@@ -139,7 +143,7 @@ def _verdict(answer: Explanation) -> Tuple[str, str]:
 def _explanation(answer: Explanation) -> str:
     certain = "" if answer.verdict_certain else " (not certain)"
     verdict, said = answer.verdict.replace("_", " "), answer.evidence[0] if answer.evidence else ""
-    out = _lines([f"{said}{certain}" if said.startswith(verdict) else f"{verdict}{certain}: {said}"])
+    out = _lines([f"{said}{certain}" if said.lower().startswith(verdict) else f"{verdict}{certain}: {said}"])
     parts = parts_of(answer.accounting)
     if parts:
         total = answer.accounting.total_bytes or answer.accounting.reserved_bytes

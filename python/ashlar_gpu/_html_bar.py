@@ -1,9 +1,7 @@
-"""A bar of parts as inline SVG, with what the colours mean under it."""
+"""A bar of parts, with what the colours mean under it: HTML that is read in parts where colours and widths are taken out."""
 
 import html
-from typing import List, NamedTuple, Sequence
-
-WIDTH, HEIGHT, ROW = 720, 22, 18
+from typing import NamedTuple, Sequence
 
 
 class Part(NamedTuple):
@@ -15,17 +13,8 @@ class Part(NamedTuple):
 def bar(parts: Sequence[Part], labels: Sequence[str]) -> str:
     """Widths are as the bytes are; a part that is there has at least a hairline."""
     total = sum(part.size_bytes for part in parts) or 1
-    pieces: List[str] = []
-    at = 0.0
-    for part in parts:
-        width = WIDTH * part.size_bytes / total
-        pieces.append(f'<rect x="{at:.1f}" y="0" width="{max(width, 1):.1f}" height="{HEIGHT}" fill="{part.colour}">'
-                      f"<title>{html.escape(part.name)}</title></rect>")
-        at += width
-    for number, (part, label) in enumerate(zip(parts, labels)):
-        x, y = 240 * (number % 3), HEIGHT + 8 + ROW * (number // 3)
-        pieces.append(f'<rect x="{x}" y="{y}" width="10" height="10" fill="{part.colour}"/>')
-        pieces.append(f'<text x="{x + 15}" y="{y + 9}" font-size="12" fill="currentColor">{html.escape(label)}</text>')
-    height = HEIGHT + 8 + ROW * ((len(parts) + 2) // 3)
-    return (f'<svg viewBox="0 0 {WIDTH} {height}" width="100%" style="max-width:{WIDTH}px;display:block" '
-            f'font-family="system-ui,sans-serif" role="img">{"".join(pieces)}</svg>')
+    pieces = "".join(f'<div title="{html.escape(part.name)}" style="flex:{part.size_bytes / total:.5f};min-width:1px;'
+                     f'background:{part.colour}"></div>' for part in parts)
+    names = " ".join(f'<span style="margin-right:12px"><span style="color:{part.colour}">&#9632;</span> {html.escape(label)}</span>'
+                     for part, label in zip(parts, labels))
+    return f'<div style="display:flex;height:22px;max-width:720px;margin:4px 0">{pieces}</div><div>{names}</div>'

@@ -167,6 +167,7 @@ class Answers(unittest.TestCase):
         estimate = ashlar_gpu.estimate(os.path.join(ROOT, "tests", "estimator", "configs", "bert-base-uncased.json"), batch=2,
                                        seq=64, page=True)
         self.assertIn("estimate", self.frame_of(estimate))
+        self.assertIn("PARAMETERS", estimate._repr_html_().rpartition("in short</summary>")[2].upper())  # it has no rows of its own
         without_device = ashlar_gpu.dry_run(["true"], page=True)
         self.assertIsNone(without_device.page)
         self.assertNotIn("iframe", without_device._repr_html_())
