@@ -51,7 +51,7 @@ export async function answerOf(page: Page, tab: string, region: string): Promise
 // What the program prints, run in the folder of the files, so that both name them alike; null: it is not built.
 export function program(command: string[], folder: string): string | null {
   const path = programPath();
-  return path === null ? null : execFileSync(path, command, { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 30 });
+  return path === null ? null : execFileSync(path, command, { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 30, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
 export function expectSame(ours: string, theirs: string | null): void {
