@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { expect } from 'vitest';
 import { kRoot, programPath } from '../browser/pages';
 
 export const kDist = process.env.ASHLAR_WEB_DIST ?? join(kRoot, 'dist');
@@ -56,7 +55,7 @@ export function program(command: string[], folder: string): string | null {
 
 export function expectSame(ours: string, theirs: string | null): void {
   if (theirs === null) return;
-  expect(ours === theirs, `${ours.slice(0, 300)}\n---\n${theirs.slice(0, 300)}`).toBe(true);
+  if (ours !== theirs) throw new Error(`the page and the program differ:\n${ours.slice(0, 300)}\n---\n${theirs.slice(0, 300)}`);
 }
 
 export class Scratch {
