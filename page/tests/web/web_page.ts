@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { expect } from 'vitest';
 import { kRoot, programPath } from '../browser/pages';
 
 export const kDist = process.env.ASHLAR_WEB_DIST ?? join(kRoot, 'dist');
@@ -51,12 +50,12 @@ export async function answerOf(page: Page, tab: string, region: string): Promise
 // What the program prints, run in the folder of the files, so that both name them alike; null: it is not built.
 export function program(command: string[], folder: string): string | null {
   const path = programPath();
-  return path === null ? null : execFileSync(path, command, { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 30 });
+  return path === null ? null : execFileSync(path, command, { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 30, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
 export function expectSame(ours: string, theirs: string | null): void {
   if (theirs === null) return;
-  expect(ours === theirs, `${ours.slice(0, 300)}\n---\n${theirs.slice(0, 300)}`).toBe(true);
+  if (ours !== theirs) throw new Error(`the page and the program differ:\n${ours.slice(0, 300)}\n---\n${theirs.slice(0, 300)}`);
 }
 
 export class Scratch {
