@@ -1,4 +1,8 @@
-"""Frameworks that do not call CUDA as PyTorch does: they run over the hollow device, or are refused in one line."""
+"""Frameworks that do not call CUDA as PyTorch does: they run over the hollow device, or are refused in one line.
+
+RMM and cuda.bindings have a CUDA runtime linked in, stripped of names. `did` says what such a
+program must have told of itself.
+"""
 import venvs
 from bench import AMPLE, PROGRAMS
 from catalog import torchrun
@@ -11,8 +15,15 @@ TRIED = {  # name -> (environment, script, ranks); then flags, and seconds that 
     'cuda.core': ('cuda-core', 'try_cuda_core.py', 0),
     'onnxruntime-gpu': ('onnxruntime', 'try_onnxruntime.py', 0),
     'JAX': ('jax', 'try_jax.py', 0),
-    'CuPy': ('cupy', 'try_cupy.py', 0),
     'vLLM, offline generation': ('vllm', 'try_vllm.py', 0, ['--values', 'ones'], 400),
+}
+
+MIB = 1 << 20
+# name -> (environment, script, what it must tell)
+LINKED = {
+    'RMM': ('rmm', 'try_rmm.py', {'sizes': [MIB] * 4}),
+    'cuda.bindings': ('cuda-bindings', 'try_cuda_bindings.py', {
+        'same_books': True, 'returned': 64 * MIB}),
 }
 
 
@@ -41,6 +52,25 @@ def measure(bench, environment, script, ranks, flags=(), most_seconds=120):
     return verdict
 
 
+def measure_linked(bench, environment, script, did):
+    python, verdict = venvs.python_of(environment), Verdict()
+    run = bench.dry_run(python, [script], AMPLE, most_seconds=300, cwd=PROGRAMS, keeps=False)
+    verdict.cells['time'] = seconds(run.seconds)
+    if run.code != 0:
+        verdict.failures.append(f'it ended with {run.code}: {refusal(run) or run.last_line}')
+        return verdict
+    (told,) = run.told
+    for key, wanted in did.items():
+        verdict.equal(key, told.get(key), wanted)
+    if 'failure' in told:
+        verdict.expect('memory' in told['failure'].lower(), f'the request that is too large: {told["failure"]!r}')
+    verdict.expect(run.report['peak_bytes'] > 0, 'it ran without the device')
+    verdict.cells.update({'seen': 'runs', 'peak of the device': mib(run.report['peak_bytes'])})
+    return verdict
+
+
 def rows():
     return [Row('others', name, 15, lambda bench, a=arguments: measure(bench, *a), is_usual=False)
-            for name, arguments in TRIED.items()]
+            for name, arguments in TRIED.items()] + \
+           [Row('others', name, 20, lambda bench, a=arguments: measure_linked(bench, *a), is_usual=False)
+            for name, arguments in LINKED.items()]

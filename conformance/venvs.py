@@ -26,6 +26,8 @@ WANTED = {
     'cuda-core': ['cuda-core[cu13]', 'nvidia-cuda-nvrtc', 'numpy'],
     'onnxruntime': ['onnxruntime-gpu[cuda,cudnn]', 'onnx'],
     'jax': ['jax[cuda13]'],
+    'rmm': ['rmm-cu13', 'numpy'],
+    'cuda-bindings': ['cuda-bindings', 'numpy'],
     'vllm': ['vllm==0.33.0'],
     'exports': ['perfetto', 'protobuf', 'prometheus_client', 'duckdb==1.5.5', 'duckdb-extension-sqlite-scanner==1.5.5',
                 'jsonschema'],

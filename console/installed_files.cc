@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr char kLibrary[] = "libashlar_hollow.so";
 constexpr char kRecordLibrary[] = "libashlar_record.so";
+constexpr char kAuditLibrary[] = "libashlar_audit.so";
 constexpr char kServeLibrary[] = "libashlar_serve.so";
 constexpr char kVariable[] = "ASHLAR_HOLLOW_LIB";
 
@@ -68,6 +69,8 @@ absl::StatusOr<std::string> FindPythonFolder() {
 }
 
 std::string FindRecordLibrary() { return FoundBeside(kRecordLibrary); }
+
+std::string FindAuditLibrary() { return FoundBeside(kAuditLibrary); }
 
 absl::StatusOr<std::string> FindServeLibrary() {
   std::string found = FoundBeside(kServeLibrary);

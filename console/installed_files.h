@@ -28,6 +28,10 @@ absl::StatusOr<std::string> FindPythonFolder();
 // libashlar_record.so, which lies beside the library; empty where it does not: native programs go unrecorded.
 std::string FindRecordLibrary();
 
+// libashlar_audit.so, from the same place; empty where it is not there: a program that has a CUDA runtime linked in is
+// not served.
+std::string FindAuditLibrary();
+
 // libashlar_serve.so, from the same place; NotFound, in one line, where it is not there.
 absl::StatusOr<std::string> FindServeLibrary();
 

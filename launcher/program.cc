@@ -24,6 +24,14 @@
 namespace ashlar::cli {
 namespace {
 
+#if defined(__x86_64__)
+constexpr std::uint16_t kOwnMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr std::uint16_t kOwnMachine = EM_AARCH64;
+#else
+constexpr std::uint16_t kOwnMachine = EM_NONE;
+#endif
+
 constexpr int kMostScripts = 5;  // an interpreter may be a script too; Linux follows as many
 constexpr char kUsualPath[] = "/usr/local/bin:/usr/bin:/bin";
 
@@ -94,6 +102,20 @@ bool GetsPrivileges(const std::string& path) {
   return getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
+// A runtime that is linked in is served by the names of its functions: those of the symbol table, else those in its
+// text, where the functions that register kernels have none (hollow/audit).
+std::string WhyRuntimeNotServed(const ElfFacts& elf) {
+  if (!elf.has_device_code && !elf.has_own_runtime) return "";
+  const bool is_found = elf.has_runtime_symbols || !elf.has_device_code;
+  if (kOwnMachine != EM_X86_64) {
+    return "its CUDA runtime is linked in, which a hollow device does not serve on this processor: build it with nvcc "
+           "-cudart shared";
+  }
+  if (is_found) return "";
+  return "its CUDA runtime is linked in and stripped of names, which a hollow device does not serve: link it without "
+         "-s, or with nvcc -cudart shared";
+}
+
 std::string WhyNotServed(const std::string& path, const ElfFacts& elf, Under under) {
   const bool is_hollow = under == Under::kHollow;
   if (!elf.is_64_bit) {
@@ -104,9 +126,7 @@ std::string WhyNotServed(const std::string& path, const ElfFacts& elf, Under und
   if (!elf.has_interpreter) return "statically linked: no library can be preloaded into it";
   const bool has_runtime = std::any_of(elf.needed.begin(), elf.needed.end(),
                                        [](const std::string& name) { return absl::StartsWith(name, "libcudart.so"); });
-  if (is_hollow && (elf.has_device_code || elf.has_own_runtime) && !has_runtime) {
-    return "it brings its own CUDA runtime, which a hollow device does not serve: build it with nvcc -cudart shared";
-  }
+  if (is_hollow && !has_runtime) return WhyRuntimeNotServed(elf);
   return "";
 }
 
@@ -153,14 +173,6 @@ FoundProgram FindProgram(const std::string& name, Under under) {
 
 namespace {
 
-#if defined(__x86_64__)
-constexpr std::uint16_t kOwnMachine = EM_X86_64;
-#elif defined(__aarch64__)
-constexpr std::uint16_t kOwnMachine = EM_AARCH64;
-#else
-constexpr std::uint16_t kOwnMachine = EM_NONE;
-#endif
-
 class Elf64 {
  public:
   explicit Elf64(absl::string_view bytes) : bytes_(bytes), header_(At<Elf64_Ehdr>(0).value_or(Elf64_Ehdr{})) {}
@@ -175,6 +187,22 @@ class Elf64 {
     for (std::uint16_t i = 0; i < header_.e_shnum; ++i) {
       const std::optional<Elf64_Shdr> section = Section(i);
       if (section.has_value() && TextAt(names->sh_offset + section->sh_name) == name) return true;
+    }
+    return false;
+  }
+
+  // By the symbol table that debuggers read.
+  bool DefinesFunction(absl::string_view name) const {
+    for (std::uint16_t i = 0; i < header_.e_shnum; ++i) {
+      const std::optional<Elf64_Shdr> section = Section(i);
+      if (!section.has_value() || section->sh_type != SHT_SYMTAB) continue;
+      const std::optional<Elf64_Shdr> names = Section(static_cast<std::uint16_t>(section->sh_link));
+      for (std::uint64_t at = 0; names.has_value() && at + sizeof(Elf64_Sym) <= section->sh_size;
+           at += sizeof(Elf64_Sym)) {
+        const std::optional<Elf64_Sym> symbol = At<Elf64_Sym>(section->sh_offset + at);
+        if (!symbol.has_value()) break;
+        if (symbol->st_shndx != SHN_UNDEF && TextAt(names->sh_offset + symbol->st_name) == name) return true;
+      }
     }
     return false;
   }
@@ -255,6 +283,7 @@ std::optional<ElfFacts> ReadElf(absl::string_view bytes) {
   // A name of shared memory that every libcudart has in its text, seen in those of CUDA 12 and 13.
   // (Put together here, so that this program does not have it.)
   out.has_own_runtime = absl::StrContains(bytes, absl::StrCat("/cudart", ".shm.%"));
+  out.has_runtime_symbols = file.DefinesFunction("__cudaRegisterFatBinary");
   out.needed = file.Needed();
   return out;
 }

@@ -5,8 +5,8 @@
 //   execve(found.path.c_str(), ...);
 //
 // Not served, and not started: 32-bit programs, setuid and setgid ones (the dynamic linker preloads nothing for them),
-// statically linked ones; over the hollow device those that bring a CUDA runtime of their own. A script is judged by
-// its interpreter.
+// statically linked ones; over the hollow device those that have a CUDA runtime linked in and no names of its
+// functions. A script is judged by its interpreter.
 #ifndef ASHLAR_LAUNCHER_PROGRAM_H_
 #define ASHLAR_LAUNCHER_PROGRAM_H_
 
@@ -39,9 +39,10 @@ FoundProgram FindProgram(const std::string& name, Under under);
 struct ElfFacts {
   bool is_64_bit = false;
   bool is_of_this_machine = false;
-  bool has_interpreter = false;  // false: statically linked
-  bool has_device_code = false;  // nvcc embeds it with the calls of a CUDA runtime
-  bool has_own_runtime = false;  // CUDA's, linked statically
+  bool has_interpreter = false;      // false: statically linked
+  bool has_device_code = false;      // nvcc embeds it with the calls of a CUDA runtime
+  bool has_own_runtime = false;      // CUDA's, linked statically
+  bool has_runtime_symbols = false;  // and the names of its functions
   std::vector<std::string> needed = {};
 };
 

@@ -176,8 +176,16 @@ TEST_F(NotServedTest, AStaticProgramIsNotStartedNorAScriptOfIt) {
   ExpectRefused(Program("by_env", "#!/usr/bin/env A=b " + linked + "\n"), "its interpreter " + linked);
 }
 
-TEST_F(NotServedTest, ARuntimeOfItsOwnIsNotServed) {
-  const std::string program = Program("own_runtime", shell_ + "/cudart" + ".shm.%s");
+// Without symbols its functions are found by the names in its text, but for those that register kernels.
+TEST_F(NotServedTest, ARuntimeOfItsOwnWithKernelsAndWithoutSymbolsIsNotServed) {
+  const std::string own_runtime = shell_ + "/cudart" + ".shm.%s";
+  EXPECT_EQ(Run("dry-run -- " + Program("no_kernels", own_runtime) + " -c 'exit 5'").code, 5);
+  std::string with_kernels = own_runtime;
+  const std::string section = ".init_array", kernels(".nv_fatbin\0", section.size());
+  const std::size_t at = with_kernels.find(section);
+  ASSERT_NE(at, std::string::npos);
+  with_kernels.replace(at, section.size(), kernels);
+  const std::string program = Program("own_runtime", with_kernels);
   ExpectRefused(program, "nvcc -cudart shared");
   EXPECT_EQ(Run("record -- " + program + " -c 'exit 5'").code, 5) << "a recorded one is not preloaded";
 }

@@ -74,14 +74,19 @@ bool IsDriverName(const char* name) {
   return std::strncmp(name, "cu", 2) == 0 && std::isupper(static_cast<unsigned char>(name[2])) != 0;
 }
 
-// What a library that asks for tables without a header wants with them; nullptr: it asks in vain, and does without.
+// What a library that asks for tables without a header wants with them; nullptr: it asks in vain, and does without, as
+// NVIDIA's libraries do whose functions are answered here.
 const char* WhyPrivateTables(const char* file) {
-  if (std::strstr(file, "/libnvrtc") != nullptr || std::strstr(file, "/libnvJitLink") != nullptr) return nullptr;
+  for (const char* silent : {"/libnvrtc", "/libnvJitLink", "/libcudnn", "/libcublas", "/libcusolver", "/libcusparse",
+                             "/libcufft", "/libnvblas", "/libnccl", "/libnvshmem"}) {
+    if (std::strstr(file, silent) != nullptr) return nullptr;
+  }
   if (std::strstr(file, "/libcupti") != nullptr) {
     return "profiles a GPU by the driver's private tables, which a hollow device does not have";
   }
-  return "brings its own CUDA runtime, which a hollow device does not serve: link it with the shared runtime (nvcc "
-         "-cudart shared)";
+  return "has a CUDA runtime linked in that is stripped of names, which a hollow device does not serve: link it "
+         "without "
+         "-s, or with nvcc -cudart shared";
 }
 
 void TellOfPrivateTables(const void* caller) {
@@ -139,6 +144,12 @@ ASHLAR_SURFACE int cuGetExportTable(const void** table, const void*) {
   return Number(Error::kNotSupported);
 }
 
+// Where the auditor (hollow/audit) sends a runtime's function that no surface here has.
+ASHLAR_SURFACE int ashlar_not_supported() {
+  CountRefused("a newer function of a CUDA runtime that is linked in");
+  return Number(Error::kNotSupported);
+}
+
 // CUDA's runtime: functions of the driver by name. Source of the signatures: cuda_runtime_api.h of CUDA 11.8, 12.4 and
 // 13.0.
 
@@ -163,6 +174,28 @@ ASHLAR_SURFACE int cudaGetDriverEntryPoint(const char* name, void** function, st
   return cudaGetDriverEntryPointByVersion(name, function, static_cast<unsigned>(version), flags,
                                           RuntimeMajor() >= 12 ? status : nullptr);
 }
+
+namespace {
+
+// As a runtime that is linked in asks: which of its major version it is, is not known, so that it is the last one. By
+// the first of that name, as the program would call it.
+int EntryPointOfLinked(const char* name, void** function, std::uint64_t flags, int* status) {
+  constexpr int kLastMinor = 990;
+  const auto by_version =
+      reinterpret_cast<decltype(&cudaGetDriverEntryPointByVersion)>(Exported("cudaGetDriverEntryPointByVersion"));
+  const int major = RuntimeMajor();
+  return by_version(name, function, static_cast<unsigned>(major * 1000 + kLastMinor), flags,
+                    major >= 12 ? status : nullptr);
+}
+
+}  // namespace
+
+#define ASHLAR_ENTRY_POINT(name)                                                              \
+  ASHLAR_OF_VERSIONS(name, EntryPointOfLinked,                                                \
+                     (const char* symbol, void** function, std::uint64_t flags, int* status), \
+                     (symbol, function, flags, status))
+ASHLAR_ENTRY_POINT(cudaGetDriverEntryPoint)
+ASHLAR_ENTRY_POINT(cudaGetDriverEntryPoint_ptsz)
 
 ASHLAR_SAME(cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint);
 ASHLAR_SAME(cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion);

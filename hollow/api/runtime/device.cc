@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "hollow/api/cuda/device_properties.h"
 #include "hollow/api/cuda/error_names.h"
@@ -32,7 +33,17 @@ int Last(Error error) {
   return static_cast<int>(error);
 }
 
+namespace {
+
+thread_local int runtime_of_caller = 0;  // 0: the process's
+
+}  // namespace
+
+AsRuntime::AsRuntime(int major) : before_(std::exchange(runtime_of_caller, major)) {}
+AsRuntime::~AsRuntime() { runtime_of_caller = before_; }
+
 int RuntimeMajor() {
+  if (runtime_of_caller != 0) return runtime_of_caller;
   static const int major = [] {
     const int found = RealMajor("libcudart.so.");
     return found == 0 ? 13 : found;
@@ -65,6 +76,7 @@ ASHLAR_SURFACE int cudaSetDevice(int device) {
     return RuntimeMajor() >= 12 ? UseDevice(process, device) : Error::kNone;
   });
 }
+ASHLAR_OF_VERSIONS(cudaSetDevice, cudaSetDevice, (int device), (device))
 
 ASHLAR_SURFACE int cudaInitDevice(int device, unsigned, unsigned) {
   return Locked(
@@ -96,6 +108,7 @@ ASHLAR_SURFACE int cudaGetDeviceProperties(void* prop, int device) {
   FillDeviceProp(process.settings, device, RuntimeMajor() >= 13 ? 13 : 11, prop);
   return 0;
 }
+ASHLAR_OF_VERSIONS(cudaGetDeviceProperties, cudaGetDeviceProperties, (void* prop, int device), (prop, device))
 
 ASHLAR_SURFACE int cudaGetDeviceProperties_v2(void* prop, int device) {
   Process& process = StartedProcess();

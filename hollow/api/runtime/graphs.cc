@@ -242,24 +242,37 @@ ASHLAR_SURFACE int cudaGraphGetEdges(void* graph, GraphNode** from, GraphNode** 
   return cudaGraphGetEdges_v2(graph, from, to, is_old ? nullptr : static_cast<std::uint64_t*>(fourth),
                               is_old ? static_cast<std::size_t*>(fourth) : count);
 }
+ASHLAR_OF_VERSIONS(cudaGraphGetEdges, cudaGraphGetEdges,
+                   (void* graph, GraphNode** from, GraphNode** to, void* fourth, std::size_t* count),
+                   (graph, from, to, fourth, count))
 ASHLAR_SURFACE int cudaGraphNodeGetDependencies(GraphNode* node, GraphNode** nodes, void* third, std::size_t* count) {
   const bool is_old = RuntimeMajor() < 13;
   return cudaGraphNodeGetDependencies_v2(node, nodes, is_old ? nullptr : static_cast<std::uint64_t*>(third),
                                          is_old ? static_cast<std::size_t*>(third) : count);
 }
+ASHLAR_OF_VERSIONS(cudaGraphNodeGetDependencies, cudaGraphNodeGetDependencies,
+                   (GraphNode * node, GraphNode** nodes, void* third, std::size_t* count), (node, nodes, third, count))
 ASHLAR_SURFACE int cudaGraphNodeGetDependentNodes(GraphNode* node, GraphNode** nodes, void* third, std::size_t* count) {
   const bool is_old = RuntimeMajor() < 13;
   return cudaGraphNodeGetDependentNodes_v2(node, nodes, is_old ? nullptr : static_cast<std::uint64_t*>(third),
                                            is_old ? static_cast<std::size_t*>(third) : count);
 }
+ASHLAR_OF_VERSIONS(cudaGraphNodeGetDependentNodes, cudaGraphNodeGetDependentNodes,
+                   (GraphNode * node, GraphNode** nodes, void* third, std::size_t* count), (node, nodes, third, count))
 ASHLAR_SURFACE int cudaGraphAddDependencies(void* graph, GraphNode* const* from, GraphNode* const* to,
                                             std::uint64_t fourth, std::size_t count) {
   return cudaGraphAddDependencies_v2(graph, from, to, nullptr, RuntimeMajor() < 13 ? fourth : count);
 }
+ASHLAR_OF_VERSIONS(cudaGraphAddDependencies, cudaGraphAddDependencies,
+                   (void* graph, GraphNode* const* from, GraphNode* const* to, std::uint64_t fourth, std::size_t count),
+                   (graph, from, to, fourth, count))
 ASHLAR_SURFACE int cudaGraphRemoveDependencies(void* graph, GraphNode* const* from, GraphNode* const* to,
                                                std::uint64_t fourth, std::size_t count) {
   return cudaGraphRemoveDependencies_v2(graph, from, to, nullptr, RuntimeMajor() < 13 ? fourth : count);
 }
+ASHLAR_OF_VERSIONS(cudaGraphRemoveDependencies, cudaGraphRemoveDependencies,
+                   (void* graph, GraphNode* const* from, GraphNode* const* to, std::uint64_t fourth, std::size_t count),
+                   (graph, from, to, fourth, count))
 
 ASHLAR_SURFACE int cudaGraphDestroyNode(GraphNode* node) {
   return Locked([&](Process& process) { return RemoveNode(process, node); });
@@ -280,6 +293,8 @@ ASHLAR_SURFACE int cudaGraphInstantiate(void** exec, void* graph, unsigned long 
   if (third != 0) *static_cast<void**>(PointerTo(third)) = nullptr;
   return cudaGraphInstantiateWithFlags(exec, graph, 0);
 }
+ASHLAR_OF_VERSIONS(cudaGraphInstantiate, cudaGraphInstantiate, (void** exec, void* graph, unsigned long long third),
+                   (exec, graph, third))
 
 ASHLAR_SURFACE int cudaGraphInstantiateWithParams(void** exec, void* graph, abi::InstantiateParams* params) {
   if (params == nullptr) return Last(Error::kInvalidValue);
@@ -300,6 +315,8 @@ ASHLAR_SURFACE int cudaGraphExecUpdate(void* exec, void* graph, void* third, int
   }
   return status;
 }
+ASHLAR_OF_VERSIONS(cudaGraphExecUpdate, cudaGraphExecUpdate, (void* exec, void* graph, void* third, int* fourth),
+                   (exec, graph, third, fourth))
 
 ASHLAR_SURFACE int cudaGraphExecGetFlags(void* exec, unsigned long long* flags) {
   return Locked([&](Process& process) { return GetExecFlags(process, exec, flags); });

@@ -116,6 +116,8 @@ ASHLAR_SURFACE int cudaFuncGetAttributes(abi::FuncAttributes* attributes, const 
   std::memcpy(attributes, &known, bytes);
   return 0;
 }
+ASHLAR_OF_VERSIONS(cudaFuncGetAttributes, cudaFuncGetAttributes,
+                   (abi::FuncAttributes * attributes, const void* function), (attributes, function))
 
 ASHLAR_SURFACE int cudaFuncSetAttribute(const void* function, int attribute, int value) {
   constexpr int kMaxDynamicShared = 8;

@@ -169,6 +169,13 @@ ASHLAR_SURFACE int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned 
       RuntimeMajor() < 13 ? CaptureOut{status, id} : CaptureOut{status, id, graph, after, edges, count};
   return Locked([&](Process& process) { return ReadCapture(process, stream, out); });
 }
+#define ASHLAR_CAPTURE_INFO(name)                                                                                \
+  ASHLAR_OF_VERSIONS(name, cudaStreamGetCaptureInfo,                                                             \
+                     (void* stream, int* status, unsigned long long* id, void** graph, GraphNode* const** after, \
+                      const void** edges, std::size_t* count),                                                   \
+                     (stream, status, id, graph, after, edges, count))
+ASHLAR_CAPTURE_INFO(cudaStreamGetCaptureInfo)
+ASHLAR_CAPTURE_INFO(cudaStreamGetCaptureInfo_ptsz)
 ASHLAR_SURFACE int cudaStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph,
                                                GraphNode* const** after, std::size_t* count) {
   return Locked(
@@ -198,6 +205,13 @@ ASHLAR_SURFACE int cudaStreamUpdateCaptureDependencies(void* stream, GraphNode* 
   if (RuntimeMajor() < 13) return UpdateAfter(stream, nodes, third, static_cast<unsigned>(fourth));
   return UpdateAfter(stream, nodes, fourth, flags);
 }
+#define ASHLAR_CAPTURE_UPDATE(name)                                                                       \
+  ASHLAR_OF_VERSIONS(                                                                                     \
+      name, cudaStreamUpdateCaptureDependencies,                                                          \
+      (void* stream, GraphNode* const* nodes, std::uint64_t third, std::uint64_t fourth, unsigned flags), \
+      (stream, nodes, third, fourth, flags))
+ASHLAR_CAPTURE_UPDATE(cudaStreamUpdateCaptureDependencies)
+ASHLAR_CAPTURE_UPDATE(cudaStreamUpdateCaptureDependencies_ptsz)
 
 ASHLAR_SURFACE int cudaThreadExchangeStreamCaptureMode(int* mode) { return Last(ExchangeCaptureMode(mode)); }
 

@@ -54,6 +54,33 @@ TEST_F(VersionsTest, NoByteBehindAStructIsWritten) {
   });
 }
 
+// Of an object that has a runtime linked in: it has that one's layouts, whatever the process has beside it.
+TEST_F(VersionsTest, ALinkedRuntimeHasLayoutsOfItsOwnVersion) {
+  Run({}, [] {
+    std::vector<unsigned char> bytes(4096, 0x5A);
+    const auto written = [&bytes](const std::string& name, auto call) {
+      std::fill(bytes.begin(), bytes.end(), static_cast<unsigned char>(0x5A));
+      EXPECT_EQ(call(dlsym(RTLD_DEFAULT, name.c_str())), kSuccess) << name;
+      return WrittenBytes(bytes);
+    };
+    const auto properties = [&bytes](void* function) {
+      return reinterpret_cast<int (*)(void*, int)>(function)(bytes.data(), 0);
+    };
+    EXPECT_EQ(written("ashlar_11_cudaGetDeviceProperties", properties), 728U);
+    EXPECT_EQ(written("ashlar_12_cudaGetDeviceProperties", properties), 728U)
+        << "12's own is cudaGetDeviceProperties_v2";
+    EXPECT_EQ(written("ashlar_13_cudaGetDeviceProperties", properties), 1008U);
+    const auto attributes = [&bytes](void* function) {
+      return reinterpret_cast<int (*)(void*, const void*)>(function)(bytes.data(), bytes.data());
+    };
+    EXPECT_LE(written("ashlar_11_cudaFuncGetAttributes", attributes), 56U);
+    EXPECT_GT(written("ashlar_12_cudaFuncGetAttributes", attributes), 56U);
+    if (kMajor == 13) {
+      EXPECT_EQ(written("cudaGetDeviceProperties", properties), 1008U) << "the process's own again";
+    }
+  });
+}
+
 TEST_F(VersionsTest, EdgesAreListedWithTheArgumentsOfTheVersion) {
   Run({}, [] {
     void *graph = nullptr, *first = nullptr, *second = nullptr;
