@@ -14,7 +14,7 @@ use_mem_pool, empty_cache, set_per_process_memory_fraction, record_stream, CUDA 
 Without install `pool` gives one torch.cuda.MemPool of PyTorch's own allocator whose memory comes from Ashlar.
 
 Settings: PYTORCH_CUDA_ALLOC_CONF, then ASHLAR_CONF, then `conf`; the last that names a key wins. Their rules are those of
-the release of PyTorch that runs (docs/library/settings.md). Errors are one line. Threads: install once, from one thread.
+the release of PyTorch that runs (ashlar guide settings). Errors are one line. Threads: install once, from one thread.
 """
 
 import atexit
@@ -51,7 +51,7 @@ def _tune(mode, history):
 
 def install(conf=None, takes_pytorch_conf=True, tune=None):
     """Makes Ashlar PyTorch's allocator in this process. `conf`: settings; `takes_pytorch_conf`: PYTORCH_CUDA_ALLOC_CONF's
-    too. `tune`: "advise" or "switch" (docs/library/tuner.md), else ASHLAR_TUNE. Error where CUDA has been used already, or a
+    too. `tune`: "advise" or "switch" (ashlar guide tuner), else ASHLAR_TUNE. Error where CUDA has been used already, or a
     setting is wrong."""
     global _installed
     mode = _torch_tuner.mode_of(tune)
