@@ -192,7 +192,7 @@ def _dry_run(answer: DryRun) -> str:
                  _fits(one.expandable), _fits(one.best_found)) for one in answer.cards.rows]
         out += _title("Which card is enough" + (" for what was seen" if answer.ended_early else "")) + _table(("card", "memory", "default", "expandable", "best found"), rows)
     if answer.made_up.total:
-        out += _lines([f"{answer.made_up.total:,} values were made up: control flow may hang on them, see the text"])
+        out += _lines([f"{answer.made_up.total:,} values were made up: control flow may depend on them, see the text"])
     explained = answer.explanation
     return out + (_headline(*_verdict(explained)) + _explanation(explained) if explained is not None else "")
 
