@@ -279,9 +279,8 @@ std::string ReplayRemark(const answers::Explanation& e) {
   if (!e.what_ifs.fidelity.has_value()) return "each row replayed from an empty allocator";
   const replay::Fidelity& f = *e.what_ifs.fidelity;
   const double share = f.total == 0 ? 100.0 : 100.0 * static_cast<double>(f.matched) / static_cast<double>(f.total);
-  return absl::StrFormat(
-      "each row replayed from an empty allocator; fidelity %.2f %%: %s of %s blocks at their recorded address", share,
-      FormatCount(f.matched), FormatCount(f.total));
+  return absl::StrFormat("each row replayed from an empty allocator; fidelity %.2f %%: %s of %s blocks where recorded",
+                         share, FormatCount(f.matched), FormatCount(f.total));
 }
 
 std::string WhatIfLine(const whatif::WhatIfRow& row, const std::string& name) {

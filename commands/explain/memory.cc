@@ -138,12 +138,11 @@ Memory MemoryAt(const analyses::CauseHistory& history, const KnownDevice& device
 std::vector<trace::Note> NotesOnCapacity(const Memory& memory, const KnownDevice& device) {
   if (!device.total_bytes.has_value() || memory.accounting.total_bytes.has_value()) return {};
   return {{"capacity_too_small",
-           absl::StrCat(
-               "the given capacity of ", FormatBytes(*device.total_bytes),
-               memory.accounting.free_bytes.has_value()
-                   ? " is below what was reserved and free: it is another device's, and this accounting leaves it out"
-                   : " is below what was reserved: this accounting leaves it out, and the "
-                     "replays below run in it"),
+           absl::StrCat("the given capacity of ", FormatBytes(*device.total_bytes),
+                        memory.accounting.free_bytes.has_value()
+                            ? " is below what was reserved and free: another device's"
+                            : " is below what was reserved: this accounting leaves it out, and the "
+                              "replays below run in it"),
            1}};
 }
 

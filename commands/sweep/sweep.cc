@@ -57,7 +57,7 @@ absl::StatusOr<whatif::WhatIfInput> FromRequests(const trace::RequestTrace& requ
 }
 
 std::string FidelitySentence(const replay::Fidelity& fidelity) {
-  std::string out = absl::StrFormat("fidelity %.2f %%: %s of %s blocks at their recorded address",
+  std::string out = absl::StrFormat("fidelity %.2f %%: %s of %s blocks where recorded",
                                     100.0 * static_cast<double>(fidelity.matched) / static_cast<double>(fidelity.total),
                                     FormatCount(fidelity.matched), FormatCount(fidelity.total));
   if (!fidelity.IsExact()) {
