@@ -1,4 +1,4 @@
-# The guide, and the schemas that are not made of fields, as a source of the program: the assembler takes each file as it is.
+# The guide with what else messages name, and the schemas that are not made of fields, as a source of the program: the assembler takes each file as it is.
 #
 #   ashlar_documents(OUT)   # OUT: the generated source
 function(ashlar_documents out)
@@ -9,6 +9,8 @@ function(ashlar_documents out)
   foreach(kind Guide CausePages KeptSchemas)
     if(kind STREQUAL Guide)
       file(GLOB paths CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/guide/*.md)
+      list(APPEND paths ${PROJECT_SOURCE_DIR}/docs/library/recorder.md ${PROJECT_SOURCE_DIR}/docs/library/settings.md
+                        ${PROJECT_SOURCE_DIR}/docs/library/tuner.md ${PROJECT_SOURCE_DIR}/docs/internals/policy.md)
     elseif(kind STREQUAL CausePages)
       file(GLOB paths CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/guide/causes/*.md)
     else()

@@ -31,7 +31,7 @@ struct CheckFlags {
   std::string baseline;
   std::string max_growth;
   std::string junit;
-  bool json = false;
+  FormatFlags format;
   ReplayFlags replay;
 };
 
@@ -93,6 +93,11 @@ absl::StatusOr<answers::CheckLimits> ReadLimits(const CheckFlags& flags) {
   return absl::InvalidArgumentError("check needs a limit, such as --max-reserved 14GiB; see ashlar check --help");
 }
 
+std::string Printed(const answers::CheckAnswer& report, const CheckFlags& flags) {
+  if (flags.format.IsMarkdown()) return report::ToMarkdown(report);
+  return flags.format.IsJson() ? report::ToJson(report) : Colored(report::Fitted(report::ToText(report), {}));
+}
+
 int RunCheck(const CheckFlags& flags) {
   absl::StatusOr<answers::CheckLimits> limits = ReadLimits(flags);
   if (!limits.ok()) return Fail(kUsage, limits.status());
@@ -116,8 +121,7 @@ int RunCheck(const CheckFlags& flags) {
       return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--junit: ", status.message())));
     }
   }
-  if (!Print(flags.json ? report::ToJson(report) : Colored(report::Fitted(report::ToText(report), {}))))
-    return kUnreadable;
+  if (!Print(Printed(report, flags))) return kUnreadable;
   if (report.Passed()) return kOk;
   return report.CountOf(answers::CheckVerdict::kBroken) > 0 ? kCheckFailed : kNotAnswered;
 }
@@ -141,7 +145,7 @@ void AddCheck(CommandLine& line) {
           "how far the peak of reserved memory may lie above the baseline's, such as 3% or 100MiB")
       .Takes("SIZE|SHARE");
   app.Add("--junit", flags->junit, "also write JUnit XML to this file, one test case a limit").Takes("FILE");
-  app.Add("--json", flags->json, "print JSON (ashlar schema check)");
+  AddFormatFlags(app, "print JSON (ashlar schema check)", flags->format);
   AddColorFlag(app);
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunCheck(*flags); });

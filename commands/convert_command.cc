@@ -32,7 +32,7 @@ struct ConvertFlags {
 
 // What of a snapshot goes into a pickle.
 absl::StatusOr<answers::CutRule> ReadCut(const ConvertFlags& flags, const ConvertFormat& format) {
-  answers::CutRule out{.device = flags.replay.device, .stack_text = flags.stack};
+  answers::CutRule out{.device = flags.replay.DeviceIndex(), .stack_text = flags.stack};
   std::optional<std::uint64_t> least;
   if (absl::Status status = ReadSize("--least-size", flags.least_size, SizeRange{.least_plain_bytes = 0}, least);
       !status.ok()) {

@@ -21,8 +21,7 @@ struct DiffFlags {
   std::string a, b;
   std::string at = "peak";
   std::string fail_over;
-  std::string format = "text";
-  bool json = false;
+  FormatFlags format;
   ReplayFlags replay;
 };
 
@@ -42,8 +41,8 @@ std::uint64_t GrewBy(const answers::DiffAnswer& diff) {
 }
 
 std::string Printed(const answers::DiffAnswer& diff, const DiffFlags& flags) {
-  if (flags.format == "markdown") return report::ToMarkdown(diff);
-  if (flags.json || flags.format == "json") return report::ToJson(diff);
+  if (flags.format.IsMarkdown()) return report::ToMarkdown(diff);
+  if (flags.format.IsJson()) return report::ToJson(diff);
   return Colored(report::Fitted(report::ToText(diff), {}));
 }
 
@@ -86,10 +85,7 @@ void AddDiff(CommandLine& line) {
   app.Add("--fail-over", flags->fail_over,
           "exit code 1 where reserved or allocated memory grew by more, such as 100MiB")
       .Takes("SIZE");
-  const Flag json = app.Add("--json", flags->json, "print JSON (ashlar schema diff)");
-  app.Add("--format", flags->format, "text, json, or markdown to paste into an issue")
-      .OneOf({"text", "json", "markdown"})
-      .Excludes(json);
+  AddFormatFlags(app, "print JSON (ashlar schema diff)", flags->format);
   AddColorFlag(app);
   AddReplayFlags(app, flags->replay);
   app.OnRun([flags] { return RunDiff(*flags); });

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -6,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "allocator/base/units.h"
 #include "commands/commands.h"
 #include "commands/explain/explain.h"
@@ -119,9 +121,21 @@ absl::Status ReadLengths(const EstimateFlags& flags, bool has_steps, estimate::E
   return absl::OkStatus();
 }
 
+// "meta-llama/Llama-3-8B": an owner and a model, without the end of a file.
+bool IsHubName(const std::string& input) {
+  const std::vector<std::string> parts = absl::StrSplit(input, '/');
+  return parts.size() == 2 && !parts[0].empty() && !parts[1].empty() && parts[0][0] != '.' &&
+         !absl::EndsWith(input, ".json") && !std::filesystem::exists(parts[0]);
+}
+
 // A file that cannot be read or understood is an unreadable input.
 absl::StatusOr<estimate::Model> ReadModelOf(const EstimateFlags& flags) {
   const absl::StatusOr<std::string> bytes = ReadSmallInput(flags.input);
+  if (!bytes.ok() && IsHubName(flags.input)) {
+    return absl::Status(bytes.status().code(),
+                        absl::StrCat(bytes.status().message(), "; of a model on the Hub, first: ", "hf download ",
+                                     flags.input, " config.json"));
+  }
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<estimate::Model> model = estimate::ReadModel(*bytes, {flags.architecture});
   if (model.ok()) return model;
@@ -262,7 +276,7 @@ void AddEstimate(CommandLine& line) {
   Command app = line.AddCommand("estimate", "the memory of a training or inference run before it starts");
   app.Example("ashlar estimate config.json --batch 8 --seq 1024 --device A100-80GB");
   auto flags = std::make_shared<EstimateFlags>();
-  app.Add("model", flags->input, "a Hugging Face config.json or a model file (docs/guide/estimate.md), or - for stdin");
+  app.Add("model", flags->input, "a Hugging Face config.json or a model file (ashlar guide estimate), or - for stdin");
   app.Add("--parameters", flags->parameters, "in place of a file: how many parameters the model has");
   app.Add("--architecture", flags->architecture, "in place of the file's, such as BertForSequenceClassification")
       .Takes("NAME");

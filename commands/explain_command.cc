@@ -24,9 +24,8 @@ namespace {
 
 struct ExplainFlags {
   std::vector<std::string> inputs;
-  bool json = false;
+  FormatFlags format;
   std::string json_to;
-  std::string format = "text";
   bool is_brief = false;
   bool is_whole = false;
   std::string device_used;
@@ -91,8 +90,8 @@ std::string AsJson(const Explanations& explanations, const ExplainFlags& flags) 
 }
 
 std::string Printed(const Explanations& explanations, const ExplainFlags& flags) {
-  if (flags.format == "markdown") return report::ToMarkdown(explanations);
-  if (flags.json || flags.format == "json") return AsJson(explanations, flags);
+  if (flags.format.IsMarkdown()) return report::ToMarkdown(explanations);
+  if (flags.format.IsJson()) return AsJson(explanations, flags);
   if (flags.is_brief) return Colored(report::PrintBriefly(explanations));
   const std::string text = report::PrintExplanations(explanations, /*as_json=*/false);
   return Colored(flags.is_whole ? text : FirstScreen(text));
@@ -126,7 +125,8 @@ int RunExplain(const ExplainFlags& flags) {
   }
   settings->threads = static_cast<std::size_t>(flags.jobs.value_or(0));
   answers::ExplainSettings options{.replay = *std::move(settings)};
-  if (absl::Status status = ReadSize("--device-used", flags.device_used, {.begin_bytes = 0}, options.device_used_bytes);
+  options.other_device = answers::TakeOtherDevice(options.replay);
+  if (absl::Status status = ReadSize("--device-used", flags.device_used, InUseSizes(), options.device_used_bytes);
       !status.ok())
     return Fail(kUsage, status);
   if (absl::Status status = KeepsInputs(flags); !status.ok()) return Fail(kUsage, status);
@@ -152,11 +152,8 @@ void AddExplain(CommandLine& line) {
   app.Add("input", flags->inputs,
           "files, or - for standard input; a log and the snapshot of the same failure make one answer")
       .Required();
-  const Flag json = app.Add("--json", flags->json, "print JSON (ashlar schema explain)");
+  const auto [json, format] = AddFormatFlags(app, "print JSON (ashlar schema explain)", flags->format);
   AddJsonFile(app, flags->json_to);
-  const Flag format = app.Add("--format", flags->format, "text, json, or markdown to paste into an issue")
-                          .OneOf({"text", "json", "markdown"})
-                          .Excludes(json);
   app.Add("--brief", flags->is_brief, "the verdict, what to do, where the memory went and why; no more")
       .Excludes(json)
       .Excludes(format);

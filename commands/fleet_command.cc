@@ -80,8 +80,8 @@ std::string SettingsText(const FleetFlags& flags, const answers::RankOptions& op
                       "; order ", r.free_order, "; addresses ", r.segment_addresses, "; conf ", r.conf.value_or("-"),
                       "; capacity ", r.capacity, "; context ", r.context, "; costs ",
                       device::PrintCosts(options.replay.device_costs), "; fraction ", number(r.memory_fraction),
-                      "; device ", number(r.device), "; window ", r.window, "; events ", number(r.max_events),
-                      "; confs ", absl::StrJoin(options.confs, ";"));
+                      "; device ", r.device, "; window ", r.window, "; events ", number(r.max_events), "; confs ",
+                      absl::StrJoin(options.confs, ";"));
 }
 
 // The file's name stands before the message already.

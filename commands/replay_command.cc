@@ -64,7 +64,7 @@ void AddReplay(CommandLine& line) {
   app.Example("ashlar replay snapshot.pickle --conf expandable_segments:True");
   auto flags = std::make_shared<ReplayCommandFlags>();
   app.Add("trace", flags->input, "a file, or - for standard input").Required();
-  app.Add("--json", flags->json, "print JSON (docs/guide/replay.md)");
+  app.Add("--json", flags->json, "print JSON (ashlar guide replay)");
   app.Add("--print-events", flags->print_events, "print every decision, one a line, and nothing else");
   app.Add("--warm", flags->warm, "a snapshot from the state in which its window begins (default)");
   app.Add("--cold", flags->cold, "a snapshot from an empty allocator");

@@ -187,7 +187,8 @@ int RunReportCommand(const ReportFlags& flags) {
   if (!settings.ok()) return Fail(kUsage, settings.status());
   answers::ExplainSettings options{.replay = *std::move(settings),
                                    .picture = report::PictureLimitsOf(flags.inputs.size())};
-  if (absl::Status status = ReadSize("--device-used", flags.device_used, {.begin_bytes = 0}, options.device_used_bytes);
+  options.other_device = answers::TakeOtherDevice(options.replay);
+  if (absl::Status status = ReadSize("--device-used", flags.device_used, InUseSizes(), options.device_used_bytes);
       !status.ok()) {
     return Fail(kUsage, status);
   }

@@ -213,9 +213,7 @@ const Fields<cli::RunAnswer>& FieldsOf<cli::RunAnswer>() {
 
 namespace ashlar::cli {
 
-std::string RunSchema() {
-  return report::SchemaTextOf<RunAnswer>("ashlar run --json", "A workload through the allocator.");
-}
+std::string RunSchema() { return report::SchemaTextOf<RunAnswer>("run", "A workload through the allocator."); }
 
 namespace {
 
@@ -276,7 +274,7 @@ void AddCommonFlags(Command& app, RunFlags& flags) {
   app.Add("--capture", flags.capture,
           "writes what happened, for ashlar explain: a PyTorch snapshot, or our recording (.ashlar)")
       .Takes("FILE");
-  app.Add("--json", flags.json, "print JSON (docs/guide/run.md)");
+  app.Add("--json", flags.json, "print JSON (ashlar schema run)");
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct SweepFlags {
   std::optional<double> seconds;
   std::optional<std::uint64_t> jobs;
   std::uint64_t rows = 12;
-  bool json = false;
+  FormatFlags format;
   std::string json_to;
   ReplayFlags replay;
 };
@@ -85,6 +85,11 @@ absl::StatusOr<answers::WhatIfInput> SweepInput(const std::string& name, absl::s
   return answers::SweepInputOf(name, *input, NamingProgress(name, settings));
 }
 
+std::string Printed(const answers::SweepAnswer& answer, const SweepFlags& flags) {
+  if (flags.format.IsMarkdown()) return report::ToMarkdown(answer);
+  return flags.format.IsJson() ? report::ToJson(answer) : Colored(report::Fitted(report::ToText(answer), {}));
+}
+
 int RunSweep(const SweepFlags& flags) {
   absl::StatusOr<answers::ReplaySettings> settings = ReadReplayFlags(flags.replay);
   if (!settings.ok()) return Fail(kUsage, settings.status());
@@ -111,8 +116,7 @@ int RunSweep(const SweepFlags& flags) {
   if (!answer.ok()) return Fail(kUsage, answer.status());
   answer->rows_shown = static_cast<std::size_t>(flags.rows);
   const bool is_written = WriteJson(flags.json_to, [&] { return report::ToJson(*answer); });
-  const bool is_printed =
-      Print(flags.json ? report::ToJson(*answer) : Colored(report::Fitted(report::ToText(*answer), {})));
+  const bool is_printed = Print(Printed(*answer, flags));
   return is_written && is_printed ? kOk : kUnreadable;
 }
 
@@ -128,7 +132,7 @@ void AddSweep(CommandLine& line) {
   app.Add("--seconds", flags->seconds, "end the search after this time; the result then depends on the machine");
   app.Add("--jobs", flags->jobs, "threads (default: one a core); the result does not depend on it");
   app.Add("--rows", flags->rows, "rows of the table (default 12); --json has all");
-  app.Add("--json", flags->json, "print JSON (ashlar schema sweep)");
+  AddFormatFlags(app, "print JSON (ashlar schema sweep)", flags->format);
   AddJsonFile(app, flags->json_to);
   AddColorFlag(app);
   AddReplayFlags(app, flags->replay);

@@ -119,7 +119,7 @@ namespace ashlar::cli {
 
 std::string TuneSchema() {
   return report::SchemaTextOf<TuneAnswer>(
-      "ashlar tune --json",
+      "tune",
       "The last whole steps of a recording, replayed under other settings. Null means that it was not replayed.");
 }
 

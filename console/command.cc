@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "allocator/base/units.h"
@@ -83,25 +84,10 @@ absl::Status OfFlag(const char* flag, const absl::Status& status) {
 
 constexpr char kExpert[] = "For experts";
 
-void AddReplayFlags(Command& app, ReplayFlags& flags) {
-  AddPolicyFlags(app, flags);
-  app.Add("--capacity", flags.capacity, "memory of the device, such as 16GiB").Takes("SIZE").NotEmpty();
-  app.Add("--context", flags.context, "what of --capacity the CUDA context takes, such as 500MiB")
-      .Takes("SIZE")
-      .NotEmpty();
-  app.Add("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
-  app.Add("--device-costs", flags.device_costs, "what the device's calls cost: a table as device_cost prints it")
-      .Takes("FILE")
-      .NotEmpty()
-      .Under(kExpert);
-  app.Add("--window", flags.window,
-          "a part of the trace, FROM:TO: events (1000:2000), times (2s:2500ms) or shares (20%:)")
-      .Takes("RANGE")
-      .NotEmpty()
-      .Under(kExpert);
-}
+namespace {
 
-void AddPolicyFlags(Command& app, ReplayFlags& flags) {
+// How the allocator decides, and how many events are looked at.
+void AddRuleFlags(Command& app, ReplayFlags& flags) {
   app.Add("--compat", flags.compat, "whose rules: torch-1.13, torch-2.6, torch-2.10, torch-2.12, torch-latest")
       .Takes("RELEASE")
       .NotEmpty()
@@ -118,10 +104,43 @@ void AddPolicyFlags(Command& app, ReplayFlags& flags) {
       .NotEmpty()
       .Under(kExpert);
   app.Add("--conf", flags.conf, "settings, as for PYTORCH_CUDA_ALLOC_CONF or ASHLAR_CONF").Takes("CONF");
-  app.Add("--device", flags.device, "which device of a snapshot (default: the one that holds most)").Takes("INDEX");
   app.Add("--max-events", flags.max_events,
           "how many events are held of each device, the last; 0: all (default: 20 million, or what memory allows)")
       .Under(kExpert);
+}
+
+}  // namespace
+
+void AddReplayFlags(Command& app, ReplayFlags& flags) {
+  flags.takes_card = true;
+  AddRuleFlags(app, flags);
+  app.Add("--device", flags.device,
+          "a number: which device of a snapshot (default: the one that holds most); a name: a card, as for --capacity")
+      .Takes("INDEX|CARD")
+      .NotEmpty();
+  app.Add("--capacity", flags.capacity, "memory of the device, such as 16GiB, or a card that has it, such as L4")
+      .Takes("SIZE|CARD")
+      .NotEmpty();
+  app.Add("--context", flags.context, "what of --capacity the CUDA context takes, such as 500MiB")
+      .Takes("SIZE")
+      .NotEmpty();
+  app.Add("--memory-fraction", flags.memory_fraction, "as set_per_process_memory_fraction, 0 to 1");
+  app.Add("--device-costs", flags.device_costs, "what the device's calls cost: a table as device_cost prints it")
+      .Takes("FILE")
+      .NotEmpty()
+      .Under(kExpert);
+  app.Add("--window", flags.window,
+          "a part of the trace, FROM:TO: events (1000:2000), times (2s:2500ms) or shares (20%:)")
+      .Takes("RANGE")
+      .NotEmpty()
+      .Under(kExpert);
+}
+
+void AddPolicyFlags(Command& app, ReplayFlags& flags) {
+  AddRuleFlags(app, flags);
+  app.Add("--device", flags.device, "which device of a snapshot (default: the one that holds most)")
+      .Takes("INDEX")
+      .NotEmpty();
 }
 
 absl::Status ReadAddressOrder(const std::string& text, device::AddressOrder& order) {
@@ -134,6 +153,39 @@ absl::Status ReadAddressOrder(const std::string& text, device::AddressOrder& ord
   return absl::OkStatus();
 }
 
+namespace {
+
+absl::Status ReadCapacity(const ReplayFlags& flags, answers::ReplaySettings& out) {
+  const bool is_card = !flags.capacity.empty() && absl::ascii_isalpha(static_cast<unsigned char>(flags.capacity[0]));
+  if (is_card) return OfFlag("--capacity", answers::SetCard(flags.capacity, out));
+  return ReadSize("--capacity", flags.capacity, DeviceSizes(), out.capacity_bytes);
+}
+
+// A number is an index, a name a card.
+absl::Status ReadDevice(const ReplayFlags& flags, answers::ReplaySettings& out) {
+  out.device = flags.DeviceIndex();
+  if (!flags.NamesCard()) return absl::OkStatus();
+  if (!flags.takes_card) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--device: '", flags.device, "' is no index of a device, such as 0"));
+  }
+  if (!flags.capacity.empty()) {
+    return absl::InvalidArgumentError(
+        "--device: a card has a memory of its own: leave out --capacity, or give the device's index here");
+  }
+  const absl::Status status = answers::SetCard(flags.device, out);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--device: neither the index of a device, such as 0, nor a card: ", status.message()));
+}
+
+}  // namespace
+
+std::optional<int> ReplayFlags::DeviceIndex() const {
+  int index = 0;
+  return absl::SimpleAtoi(device, &index) ? std::optional(index) : std::nullopt;
+}
+
 absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags) {
   answers::ReplaySettings out;
   if (absl::Status status = ReadPolicyFlags(flags, out); !status.ok()) return status;
@@ -142,12 +194,11 @@ absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags
     if (absl::Status status = ReadAddressOrder(flags.segment_addresses, order); !status.ok()) return status;
     out.segment_addresses = order;
   }
-  if (absl::Status status = ReadSize("--capacity", flags.capacity, DeviceSizes(), out.capacity_bytes); !status.ok()) {
-    return status;
-  }
   if (absl::Status status = ReadSize("--context", flags.context, {.begin_bytes = 0}, out.context_bytes); !status.ok()) {
     return status;
   }
+  if (absl::Status status = ReadCapacity(flags, out); !status.ok()) return status;
+  if (absl::Status status = ReadDevice(flags, out); !status.ok()) return status;
   if (flags.memory_fraction.has_value() && !(*flags.memory_fraction >= 0 && *flags.memory_fraction <= 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--memory-fraction: ", *flags.memory_fraction, " is not between 0 and 1"));
@@ -159,7 +210,6 @@ absl::StatusOr<answers::ReplaySettings> ReadReplayFlags(const ReplayFlags& flags
     out.window = *std::move(window);
   }
   out.memory_fraction = flags.memory_fraction;
-  out.device = flags.device;
   return out;
 }
 
@@ -175,7 +225,7 @@ int FailInput(const std::string& input, const absl::Status& status) {
 }
 
 absl::Status NoSnapshotFlags(const ReplayFlags& flags) {
-  if (!flags.device.has_value()) return absl::OkStatus();
+  if (flags.device.empty() || flags.NamesCard()) return absl::OkStatus();
   return absl::OutOfRangeError("--device needs a snapshot: this input has one device only");
 }
 
@@ -192,6 +242,14 @@ absl::Status WriteCapture(const std::string& path, const trace::Snapshot& snapsh
   if (!file.ok()) return file.status();
   formats::WriteTorchSnapshot(snapshot, **file);
   return (*file)->Commit();
+}
+
+std::array<Flag, 2> AddFormatFlags(Command& app, const std::string& json_help, FormatFlags& flags) {
+  const Flag json = app.Add("--json", flags.json, json_help);
+  const Flag format = app.Add("--format", flags.format, "text, json, or markdown to paste into an issue")
+                          .OneOf({"text", "json", "markdown"})
+                          .Excludes(json);
+  return {json, format};
 }
 
 void AddJsonFile(Command& app, std::string& file) {
@@ -227,6 +285,8 @@ bool IsPlainNumber(const std::string& text) { return absl::ascii_isdigit(static_
 }  // namespace
 
 SizeRange DeviceSizes() { return {.end_bytes = answers::kMostCapacityBytes + 1}; }
+
+SizeRange InUseSizes() { return {.begin_bytes = 0, .end_bytes = answers::kMostCapacityBytes + 1}; }
 
 absl::Status ReadSize(const char* flag, const std::string& text, const SizeRange& range,
                       std::optional<std::uint64_t>& out) {

@@ -2,6 +2,7 @@
 #ifndef ASHLAR_CONSOLE_COMMAND_H_
 #define ASHLAR_CONSOLE_COMMAND_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,9 +36,13 @@ struct ReplayFlags {
   std::string context;
   std::string device_costs;
   std::optional<double> memory_fraction;
-  std::optional<int> device;
+  std::string device;       // an index or a card
+  bool takes_card = false;  // whether a card is an answer to --device
   std::string window;
   std::optional<std::uint64_t> max_events;
+
+  std::optional<int> DeviceIndex() const;  // nullopt: none was given
+  bool NamesCard() const { return !device.empty() && !DeviceIndex().has_value(); }
 };
 
 void AddReplayFlags(Command& app, ReplayFlags& flags);
@@ -69,6 +74,18 @@ absl::Status WriteFile(const std::string& path, const std::string& text);
 // A captured run as a file: our own recording where the name ends in .ashlar, which keeps the version of the rules too,
 // else a PyTorch snapshot. Unavailable when that fails.
 absl::Status WriteCapture(const std::string& path, const trace::Snapshot& snapshot);
+
+// How an answer is printed: as text, as JSON (--json is the shorter word for it), or as Markdown to paste into an
+// issue.
+struct FormatFlags {
+  bool json = false;
+  std::string format = "text";
+
+  bool IsJson() const { return json || format == "json"; }
+  bool IsMarkdown() const { return format == "markdown"; }
+};
+// --json and --format; the result is for flags that go with neither.
+std::array<Flag, 2> AddFormatFlags(Command& app, const std::string& json_help, FormatFlags& flags);
 
 // --json-to FILE: the answer as JSON goes to that file as well.
 void AddJsonFile(Command& app, std::string& file);
@@ -108,6 +125,8 @@ struct SizeRange {
 
 // The memory of a device, or a part of it; up to the most that a replay simulates.
 SizeRange DeviceSizes();
+// What is in use of one: 0 too.
+SizeRange InUseSizes();
 
 // Sets `out`; leaves it where the text is empty. Errors name the flag: no size, out of the range, or a plain number so
 // small that its unit was forgotten.

@@ -21,6 +21,11 @@ namespace {
 
 absl::Status FlagsFit(formats::InputKind kind, const ReplayFlags& flags) {
   if (kind == formats::InputKind::kPlainTrace) return NoSnapshotFlags(flags);
+  if (flags.NamesCard()) {
+    return absl::OutOfRangeError(absl::StrCat("--device ", flags.device,
+                                              ": a snapshot is taken as it was recorded; ashlar explain --device ",
+                                              flags.device, " says whether it would fit there"));
+  }
   const char* wrong = flags.conf.has_value()              ? "--conf"
                       : !flags.capacity.empty()           ? "--capacity"
                       : flags.memory_fraction.has_value() ? "--memory-fraction"

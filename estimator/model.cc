@@ -245,7 +245,7 @@ absl::StatusOr<Model> ReadObject(Json json, const ModelFileOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat(
         model.family.empty() ? "\"model_type\" is missing"
                              : absl::StrCat("model_type '", model.family, "' is not known"),
-        ": known are ", KnownFamilies(), "; a list of names and shapes is \"parameters\" (docs/guide/estimate.md)"));
+        ": known are ", KnownFamilies(), "; a list of names and shapes is \"parameters\" (ashlar guide estimate)"));
   }
   Describe(*family, options, keys, model);
   if (!keys.status().ok()) return keys.status();

@@ -51,7 +51,7 @@ struct DryRunFlags {
   std::optional<std::uint64_t> max_reserved_bytes;
   std::string output;
   std::string page;
-  bool json = false;
+  FormatFlags format;
   std::string json_to;
 };
 
@@ -166,6 +166,12 @@ int ExitCodeOf(const DryRunFlags& flags, const RunReport& report, bool is_kept) 
   return is_kept ? kOk : kUnreadable;
 }
 
+// Text goes beside the program's own output on stderr.
+bool PrintDryRun(const FormatFlags& format, const RunReport& report) {
+  if (format.IsMarkdown()) return Print(ToMarkdown(report));
+  return format.IsJson() ? Print(ToJson(report)) : std::fputs(ToText(report).c_str(), stderr) >= 0;
+}
+
 int FinishDryRun(const DryRunFlags& flags, const CardsOfReport& run, RunReport report) {
   ProgressLine line;
   AddExplanation(flags, run, line.Shower(), report);
@@ -185,7 +191,7 @@ int FinishDryRun(const DryRunFlags& flags, const CardsOfReport& run, RunReport r
   ProgressLine::End();
   if (!page.ok()) Fail(kUnreadable, OfFlag("--report", page));
   is_kept = is_kept && page.ok();
-  const bool is_printed = flags.json ? Print(ToJson(report)) : std::fputs(ToText(report).c_str(), stderr) >= 0;
+  const bool is_printed = PrintDryRun(flags.format, report);
   const bool is_written = WriteJson(flags.json_to, [&] { return ToJson(report); });
   return ExitCodeOf(flags, report, is_kept && is_printed && is_written);
 }
@@ -248,7 +254,8 @@ int RunDryRun(DryRunFlags& flags) {
   FirstRun first;
   first.machine = flags.machine;
   first.launch = {found.path, flags.program, HollowEnvironment(flags.settings, *files, (*folder)->path()),
-                  /*has_fixed_addresses=*/flags.settings.reproducible, /*prints_to_stderr=*/flags.json};
+                  /*has_fixed_addresses=*/flags.settings.reproducible,
+                  /*prints_to_stderr=*/flags.format.IsJson() || flags.format.IsMarkdown()};
   SayWhatRuns(*machine);
   const auto began = std::chrono::steady_clock::now();
   const absl::StatusOr<int> code = RunProgram(first.launch, **folder, relay);
@@ -293,8 +300,8 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with what the run took and the cards")
       .Takes("FILE")
       .NotEmpty();
-  app.Add("--json", flags->json,
-          "print JSON (ashlar schema dry-run) on standard output; the program's goes to standard error");
+  AddFormatFlags(app, "print JSON (ashlar schema dry-run) on standard output; the program's goes to standard error",
+                 flags->format);
   AddJsonFile(app, flags->json_to);
   app.OnRun([flags] { return RunDryRun(*flags); });
 }

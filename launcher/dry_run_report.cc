@@ -455,7 +455,7 @@ const Fields<cli::MadeUpSum>& FieldsOf<cli::MadeUpSum>() {
   using cli::MadeUpSum;
   static const auto* fields =
       new Fields<MadeUpSum>(Fields<MadeUpSum>("made_up")
-                                .Add("total", &MadeUpSum::total, "How many: control flow may hang on them.")
+                                .Add("total", &MadeUpSum::total, "How many: control flow may depend on them.")
                                 .Add("lines", &MadeUpSum::lines, "Most first."));
   return *fields;
 }
@@ -534,7 +534,7 @@ namespace ashlar::cli {
 std::string ToJson(const RunReport& report) { return report::FieldsOf<RunReport>().ToJson(report).ToText(); }
 
 std::string DryRunSchema() {
-  return report::SchemaTextOf<RunReport>("ashlar dry-run --json",
+  return report::SchemaTextOf<RunReport>("dry-run",
                                          "What a dry run came to. Sizes are bytes; null means that it is not known.");
 }
 

@@ -1,4 +1,5 @@
-// The report of a dry run, as text and as JSON (docs/schemas/dry-run.schema.json): the same numbers in both.
+// The report of a dry run, as text, as Markdown and as JSON (docs/schemas/dry-run.schema.json): the same numbers in
+// all.
 #ifndef ASHLAR_LAUNCHER_DRY_RUN_REPORT_H_
 #define ASHLAR_LAUNCHER_DRY_RUN_REPORT_H_
 
@@ -68,6 +69,7 @@ std::vector<RefusedCall> RefusedCalls(const RunReport& report);
 std::vector<Assumption> Assumptions(const RunReport& report);
 
 std::string ToText(const RunReport& report);
+std::string ToMarkdown(const RunReport& report);
 std::string ToJson(const RunReport& report);
 std::string DryRunSchema();  // docs/schemas/dry-run.schema.json
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -7,11 +8,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "allocator/base/units.h"
 #include "commands/explain/explain_report.h"
 #include "commands/shared/layout.h"
+#include "commands/shared/markdown.h"
 #include "launcher/dry_run_report.h"
 
 namespace ashlar::cli {
@@ -69,6 +70,9 @@ std::string Headline(const RunReport& r) {
   return absl::StrCat("fits", on, ": peak ", FormatBytes(peak), ", ", FormatBytes(spare), " to spare");
 }
 
+constexpr char kMendFirst[] =
+    "TRY FIRST      mend what ended the program, and run it to its end: then it is known whether it fits\n";
+
 void AppendHead(const RunReport& r, std::string& out) {
   const auto add = [&out](const std::string& text) {
     out += std::string(kIndent, ' ');
@@ -76,6 +80,8 @@ void AppendHead(const RunReport& r, std::string& out) {
   };
   out += "DRY RUN        ";
   AppendWrapped(Headline(r), kIndent, out);
+  if (FitOf(r) == FitState::kDoesNot && r.explanation.has_value()) report::AppendActions(*r.explanation, out);
+  if (FitOf(r) == FitState::kUnknown && EndedEarly(r).has_value()) absl::StrAppend(&out, kMendFirst);
   if (r.explanation.has_value() && !r.explanation->memory.moment.empty()) {
     const std::string& program = r.explanation->program.moment;
     add(absl::StrCat("explained below: ", r.explained->Name(), " at ", r.explanation->memory.moment,
@@ -311,12 +317,16 @@ void AppendCards(const RunReport& r, std::string& out) {
   const bool is_whole = !EndedEarly(r).has_value();
   if (!r.cards->is_replayed) return AppendAccountingCards(r, is_whole, out);
   AppendSection("WHICH CARD IS ENOUGH",
-                absl::StrCat("the requests of ", r.explained->Name(), " replayed by the twin at each size",
-                             is_whole ? "" : kUntilThen),
+                absl::StrCat("the requests of ", r.explained->Name(),
+                             " replayed at each size by the allocator's own code", is_whole ? "" : kUntilThen),
                 out);
-  const auto add = [&out](const auto& card, const auto& size, const auto& a, const auto& b, const std::string& c) {
-    const std::string line = absl::StrFormat("  %-14s %11s  %-*s %-*s %s", card, size, kCellWidth, a, kCellWidth, b, c);
-    absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
+  // On a narrow terminal without the expandable segments, then without the size, then without the best.
+  std::vector<report::RowTexts> forms(4);
+  const auto add = [&forms](const auto& card, const auto& size, const auto& a, const auto& b, const std::string& c) {
+    forms[0].push_back(absl::StrFormat("  %-14s %11s  %-*s %-*s %s", card, size, kCellWidth, a, kCellWidth, b, c));
+    forms[1].push_back(absl::StrFormat("  %-14s %11s  %-*s %s", card, size, kCellWidth, a, c));
+    forms[2].push_back(absl::StrFormat("  %-14s %-*s %s", card, kCellWidth, a, c));
+    forms[3].push_back(absl::StrFormat("  %-14s %s", card, a));
   };
   add("card", "allocator", "default", kExpandableName, "best found");
   const ShownCards shown = Shown(*r.cards);
@@ -330,6 +340,7 @@ void AppendCards(const RunReport& r, std::string& out) {
     add(row.gpu->name, size, Cell(row.by_default),
         row.expandable.has_value() ? Cell(*row.expandable) : "unknown to this release", BestCell(row));
   }
+  report::AppendRows(forms, out);
   if (!shown.rest.empty()) absl::StrAppend(&out, "  ", shown.rest, "\n");
   AppendCardsEnd(r, LeastCard(*r.cards, is_whole), out);
 }
@@ -337,7 +348,7 @@ void AppendCards(const RunReport& r, std::string& out) {
 void AppendMadeUp(const RunReport& r, std::string& out) {
   const std::uint64_t total = MadeUpTotal(r);
   if (total == 0) return;
-  AppendSection("MADE-UP VALUES", absl::StrCat("control flow may hang on ", FormatCount(total), " made-up values"),
+  AppendSection("MADE-UP VALUES", absl::StrCat("control flow may depend on ", FormatCount(total), " made-up values"),
                 out);
   const std::vector<MadeUpValue> values = MadeUpValues(r);
   for (std::size_t i = 0; i < std::min(values.size(), kMostLines); ++i) {
@@ -386,6 +397,49 @@ std::string ToText(const RunReport& r) {
     AppendSection(absl::StrCat("EXPLAINED: ", r.explained->Name()), "", out);
     absl::StrAppend(&out, report::ToText(*r.explanation));
   }
+  return out;
+}
+
+namespace {
+
+using report::MarkdownCells;
+using report::MarkdownText;
+
+void AppendCardsMarkdown(const RunReport& r, std::string& out) {
+  if (!r.cards.has_value()) return;
+  const bool is_replayed = r.cards->is_replayed;
+  std::vector<MarkdownCells> rows;
+  const ShownCards shown = Shown(*r.cards);
+  for (const CardRow* row : shown.rows) {
+    MarkdownCells cells = {std::string(row->gpu->name), FormatBytes(row->gpu->total_bytes.value), "", "", ""};
+    if (!row->HasVerdict()) {
+      cells[2] = MarkdownText(UnrunCell(*row, Cell(row->by_default)));
+    } else {
+      cells[2] = MarkdownText(Cell(row->by_default));
+      if (row->expandable.has_value()) cells[3] = MarkdownText(Cell(*row->expandable));
+      if (is_replayed) cells[4] = MarkdownText(BestCell(*row));
+    }
+    rows.push_back(std::move(cells));
+  }
+  const std::string least = LeastCard(*r.cards, !EndedEarly(r).has_value());
+  report::AppendMarkdownTable("Which card is enough", absl::StrCat(": ", MarkdownText(least)),
+                              {"card", "memory", "default", kExpandableName, "best found"},
+                              {"---", "---:", "---", "---", "---"}, rows, out);
+  if (!shown.rest.empty()) absl::StrAppend(&out, "\n", MarkdownText(shown.rest), "\n");
+}
+
+}  // namespace
+
+std::string ToMarkdown(const RunReport& r) {
+  std::string out = absl::StrCat("### Dry run: ", MarkdownText(Headline(r)),
+                                 "\n\n- program: ", MarkdownText(absl::StrJoin(r.program, " ")),
+                                 "\n- exit code: ", r.exit_code, "\n");
+  for (const std::string& note : r.notes) absl::StrAppend(&out, "- ", MarkdownText(note), "\n");
+  if (const std::uint64_t made_up = MadeUpTotal(r); made_up > 0) {
+    absl::StrAppend(&out, "- control flow may depend on ", FormatCount(made_up), " made-up values\n");
+  }
+  AppendCardsMarkdown(r, out);
+  if (r.explanation.has_value()) absl::StrAppend(&out, "\n", report::ToMarkdown({*r.explanation}));
   return out;
 }
 

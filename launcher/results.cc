@@ -347,7 +347,7 @@ absl::StatusOr<std::string> KeepResults(const RunResults& results, const std::st
   if (recorded.empty()) {
     return absl::NotFoundError(
         "there is no history to keep: no process had PyTorch allocate on a device, or allocated device memory itself "
-        "in a way that is recorded (docs/guide/record.md)");
+        "in a way that is recorded (ashlar guide record)");
   }
   std::error_code error;
   if (recorded.size() == 1 && !absl::EndsWith(to, "/") && !fs::is_directory(to, error)) {

@@ -239,8 +239,7 @@ void AddRunUnder(CommandLine& line, std::vector<std::string> program) {
   flags->program = std::move(program);
   app.TakesProgram(flags->program);
   app.Add("--serve", flags->serves, "cudaMalloc, cudaFree and their like are served from a cache");
-  app.Add("--conf", flags->conf, "settings of the cache (docs/library/settings.md), instead of ASHLAR_CONF")
-      .Takes("CONF");
+  app.Add("--conf", flags->conf, "settings of the cache (ashlar guide settings), instead of ASHLAR_CONF").Takes("CONF");
   app.Add("--record", flags->records, "keeps the history of what the program allocates, as ashlar record does");
   app.Add("-o,--output", flags->output,
           absl::StrCat("of --record: a file of one process, a folder of several (default ", kUsualHistory, ".ashlar)"))

@@ -300,8 +300,16 @@ absl::StatusOr<Gpu> GpuNamed(absl::string_view name) {
   if (!without_memory.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("'", name, "' is several cards: ", NamesOf(without_memory)));
   }
+  if (!name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isdigit)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", name, "' is the index of a device, and this takes a card by its name, such as L4"));
+  }
   std::vector<std::string> names;
-  for (const Gpu& gpu : kGpus) names.emplace_back(gpu.name);
+  for (const Gpu& gpu : kGpus) {
+    // A series is no slip of the finger: a GTX is no RTX.
+    if (!name.empty() && absl::ascii_toupper(static_cast<unsigned char>(name[0])) == gpu.name[0])
+      names.emplace_back(gpu.name);
+  }
   const std::string question = DidYouMean(name, names);
   return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not in the table: ", question,
                                                  question.empty() ? "" : " ", "known are ", GpuNames(),

@@ -74,7 +74,7 @@ void AddSplitRisks(const policy::Options& options, const std::vector<RequestSize
          absl::StrCat("at ", FormatBytes(limit),
                       ", the size of a large segment, a wholly free large segment is refused to every request "
                       "of 1 to 10 MiB: each needs a new one"),
-         "docs/internals/policy.md"});
+         "ashlar guide policy"});
   }
   std::uint64_t large = 0;
   std::uint64_t beyond = 0;
@@ -106,7 +106,7 @@ void AddRoundingRisk(const policy::Options& options, const std::vector<RequestSi
   if (most < kMuchRoundingBytes) return;
   out.push_back({"rounding_of_big_tensors", RiskLevel::kCaution,
                  absl::StrFormat("a request of %s takes %s more than it asks", FormatBytes(of), FormatBytes(most)),
-                 "docs/internals/policy.md"});
+                 "ashlar guide policy"});
 }
 
 }  // namespace
@@ -133,7 +133,7 @@ std::vector<Risk> RisksOf(const policy::Options& options, const std::vector<Requ
     out.push_back({"threshold_without_fraction", RiskLevel::kNotRecommended,
                    "garbage_collection_threshold does nothing unless the process has a memory fraction "
                    "(torch.cuda.set_per_process_memory_fraction)",
-                   "docs/internals/policy.md"});
+                   "ashlar guide policy"});
   }
   AddRoundingRisk(options, sizes, out);
   if (options.large_segment_bytes != policy::kDefaultLargeSegmentBytes) {
@@ -141,7 +141,7 @@ std::vector<Risk> RisksOf(const policy::Options& options, const std::vector<Requ
         {"recent_key", RiskLevel::kNote,
          "large_segment_size_mb is known to PyTorch from about 2.10 on; earlier versions refuse to start with "
          "it",
-         "docs/internals/policy.md"});
+         "ashlar guide policy"});
   }
   if (options.expandable_segments) {
     out.push_back({"expandable_is_not_everywhere", RiskLevel::kNote,

@@ -265,8 +265,7 @@ std::string ToJson(const answers::BoundAnswer& report) {
 
 std::string BoundSchema() {
   return SchemaTextOf<answers::BoundAnswer>(
-      "ashlar bound --json",
-      "How little memory the lifetimes of a trace need. Null means that the input does not tell.");
+      "bound", "How little memory the lifetimes of a trace need. Null means that the input does not tell.");
 }
 
 }  // namespace ashlar::report

@@ -15,6 +15,7 @@
 #include "analyzer/analyses/steps/steps.h"
 #include "commands/shared/fields.h"
 #include "commands/shared/layout.h"
+#include "commands/shared/markdown.h"
 
 namespace ashlar::answers {
 namespace {
@@ -202,6 +203,14 @@ std::string Complaint(const answers::CheckRow& row) {
   return absl::StrCat(MeasuredText(row), row.reason.empty() ? "" : ": ", row.reason);
 }
 
+// "every limit holds (2)", "of 2: 1 broken, 0 not in this trace".
+std::string Tally(const answers::CheckAnswer& report) {
+  if (report.Passed()) return absl::StrFormat("every limit holds (%d)", report.rows.size());
+  return absl::StrFormat("of %d: %d broken, %d not in this trace", report.rows.size(),
+                         report.CountOf(answers::CheckVerdict::kBroken),
+                         report.CountOf(answers::CheckVerdict::kNotInTrace));
+}
+
 // For text and attributes alike. XML 1.0 has no way to write most control characters.
 std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(Printable(text),
@@ -211,21 +220,42 @@ std::string Escaped(const std::string& text) {
 }  // namespace
 
 std::string ToText(const answers::CheckAnswer& report) {
-  std::string out = absl::StrCat("CHECK  ", Printable(report.source), "\n");
+  std::string out = absl::StrCat(report.Passed() ? "PASSED" : "FAILED", "  ", Tally(report), "\n");
+  if (!report.Passed() && report.input != "-") {
+    absl::StrAppend(&out, "NEXT    ashlar explain ", Printable(report.input), "\n");
+  }
+  absl::StrAppend(&out, "CHECK   ", Printable(report.source), "\n");
+  std::vector<RowTexts> forms(2);  // on a narrow terminal without the reasons
   for (const answers::CheckRow& row : report.rows) {
     const char* verdict = row.verdict == answers::CheckVerdict::kHolds ? "holds" : "BROKEN";
     const std::string measured = row.measured.has_value() ? FigureText(row.unit, *row.measured) : "-";
-    out += absl::StrFormat("  %s%-18s limit %11s  measured %11s  %s", OfDevice(row), row.name,
-                           FigureText(row.unit, row.limit), measured,
-                           row.verdict == answers::CheckVerdict::kNotInTrace ? row.reason : verdict);
-    if (row.verdict == answers::CheckVerdict::kBroken && !row.reason.empty())
-      absl::StrAppend(&out, ": ", Shortened(Printable(row.reason), kReasonWidth));
-    out += "\n";
+    const std::string name = absl::StrFormat("  %s%-18s", OfDevice(row), row.name);
+    const std::string said = row.verdict == answers::CheckVerdict::kNotInTrace ? row.reason : verdict;
+    const std::string reason = row.verdict == answers::CheckVerdict::kBroken && !row.reason.empty()
+                                   ? absl::StrCat(": ", Shortened(Printable(row.reason), kReasonWidth))
+                                   : "";
+    const std::string limit = FigureText(row.unit, row.limit);
+    forms[0].push_back(absl::StrFormat("%s limit %11s  measured %11s  %s%s", name, limit, measured, said, reason));
+    forms[1].push_back(absl::StrFormat("%s %11s of %11s  %s", name, measured, limit, said));
   }
-  if (report.Passed()) return out + absl::StrFormat("PASSED  every limit holds (%d)\n", report.rows.size());
-  return out + absl::StrFormat("FAILED  of %d: %d broken, %d not in this trace\n", report.rows.size(),
-                               report.CountOf(answers::CheckVerdict::kBroken),
-                               report.CountOf(answers::CheckVerdict::kNotInTrace));
+  AppendRows(forms, out);
+  return out;
+}
+
+std::string ToMarkdown(const answers::CheckAnswer& report) {
+  std::vector<MarkdownCells> rows;
+  for (const answers::CheckRow& row : report.rows) {
+    rows.push_back({absl::StrCat(MarkdownText(OfDevice(row)), row.name), FigureText(row.unit, row.limit),
+                    row.measured.has_value() ? FigureText(row.unit, *row.measured) : "",
+                    row.verdict == answers::CheckVerdict::kBroken ? "**broken**"
+                    : row.measured.has_value()                    ? "holds"
+                                                                  : "not in this trace",
+                    MarkdownText(row.reason)});
+  }
+  std::string out = absl::StrCat("### ", report.Passed() ? "Passed: " : "Failed: ", Tally(report), "\n");
+  AppendMarkdownTable(MarkdownText(report.input), "", {"limit", "of", "measured", "", "why"},
+                      {"---", "---:", "---:", "---", "---"}, rows, out);
+  return out;
 }
 
 template <>
@@ -259,14 +289,16 @@ const Fields<answers::CheckRow>& FieldsOf<answers::CheckRow>() {
 template <>
 const Fields<answers::CheckAnswer>& FieldsOf<answers::CheckAnswer>() {
   using Answer = answers::CheckAnswer;
-  static const auto* fields = new Fields<Answer>(Fields<Answer>("check")
-                                                     .Add("input", &Answer::input, "The name as given.")
-                                                     .Add("source", &Answer::source, "What was read.")
-                                                     .Add(
-                                                         "passed", [](const auto& of) { return of.Passed(); },
-                                                         "Whether every limit holds; the exit code is 0 then, else 1.")
-                                                     .Add("limits", &Answer::rows, "One a limit given, and device.")
-                                                     .AtLeast(1));
+  static const auto* fields =
+      new Fields<Answer>(Fields<Answer>("check")
+                             .Add("input", &Answer::input, "The name as given.")
+                             .Add("source", &Answer::source, "What was read.")
+                             .Add(
+                                 "passed", [](const auto& of) { return of.Passed(); },
+                                 "Whether every limit holds; the exit code is 0 then, 1 where one is "
+                                 "broken, else 4.")
+                             .Add("limits", &Answer::rows, "One a limit given, and device.")
+                             .AtLeast(1));
   return *fields;
 }
 
@@ -275,7 +307,7 @@ std::string ToJson(const answers::CheckAnswer& report) {
 }
 
 std::string CheckSchema() {
-  return SchemaTextOf<answers::CheckAnswer>("ashlar check --json",
+  return SchemaTextOf<answers::CheckAnswer>("check",
                                             "Limits held against a trace. Null means that the trace does not tell.");
 }
 

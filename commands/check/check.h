@@ -70,11 +70,12 @@ CheckAnswer CheckDevices(std::string input, const std::vector<TracedRun>& runs, 
 
 namespace ashlar::report {
 
-// Prints the answer of `ashlar check` (docs/guide/check.md), as text, JSON and JUnit's XML.
+// Prints the answer of `ashlar check` (docs/guide/check.md), as text, Markdown, JSON and JUnit's XML.
 //
 //   std::cout << ToText(CheckTrace("train.pickle", run, {.max_ooms = 0}));
 
 std::string ToText(const answers::CheckAnswer& report);
+std::string ToMarkdown(const answers::CheckAnswer& report);
 std::string ToJson(const answers::CheckAnswer& report);
 std::string CheckSchema();  // docs/schemas/check.schema.json
 // JUnit's XML, as CI systems read it: one test case a limit. Well-formed whatever the names hold.

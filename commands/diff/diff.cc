@@ -589,7 +589,7 @@ std::string ToJson(const answers::DiffAnswer& report) { return JsonOf(report).To
 
 std::string DiffSchema() {
   return SchemaTextOf<answers::DiffAnswer>(
-      "ashlar diff --json",
+      "diff",
       "What differs between two recordings. Each figure of the rows of a view sums to that of `difference`. Sizes are "
       "bytes; null means that the input does not tell.");
 }

@@ -20,7 +20,7 @@ struct KeptDocument {
   absl::string_view text;
 };
 
-absl::Span<const KeptDocument> Guide();        // docs/guide, Markdown, by name
+absl::Span<const KeptDocument> Guide();        // docs/guide and what else messages name, Markdown, by path
 absl::Span<const KeptDocument> CausePages();   // docs/guide/causes, Markdown, by the name of the cause
 absl::Span<const KeptDocument> KeptSchemas();  // of docs/schemas those that are not made of fields
 

@@ -145,6 +145,15 @@ Verdict JudgeCalls(const timeline::Timeline& timeline, timeline::EventIndex mome
           .evidence = {absl::StrCat("healthy: peak allocated ", FormatBytes(timeline.allocated_peak().bytes))}};
 }
 
+// What can be said of another device without a replay.
+std::optional<Elsewhere> AskedElsewhere(const ExplainSettings& options, const Explanation& so_far) {
+  const std::optional<OtherDevice>& device = options.other_device;
+  const OomAccounting& recorded = so_far.memory.accounting;
+  const std::optional<std::uint64_t>& tried = so_far.failure.tried_bytes;
+  if (!device.has_value() || !IsElsewhere(*device, recorded, tried.has_value())) return std::nullopt;
+  return HeldElsewhere(*device, recorded, tried);
+}
+
 LiveAtEnd LiveAtEndOf(const timeline::Timeline& timeline, const trace::StackTable& stacks) {
   const timeline::State state = timeline.StateAt(timeline.last_event());
   LiveAtEnd out;
@@ -208,6 +217,7 @@ absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const 
   out.what_ifs.advice.sentence = is_state_alone ? kNoHistory : kNoSettings;
   if (!settings.device.has_value()) out.notes = NotesOnUsedDevices(*trace, out.verdict.kind);
   for (trace::Note& note : NotesOfTrace(snapshot)) out.notes.push_back(std::move(note));
+  out.elsewhere = AskedElsewhere(options, out);
   if (options.picture.has_value()) {
     out.picture = PictureMaker(*options.picture, timeline, &snapshot.stacks, {}).Draw(out);
   }
@@ -280,6 +290,8 @@ Explanation ExplainMessage(const formats::OomMessage& message, const ExplainSett
   out.why = WhyOfMessage(verdict);
   out.what_ifs.advice.sentence = verdict.levers;
   out.notes = verdict.notes;
+  const bool is_of_device = verdict.kind != OomVerdict::kHostMemory && verdict.kind != OomVerdict::kHealthy;
+  if (is_of_device && out.failure.tried_bytes.has_value()) out.elsewhere = AskedElsewhere(options, out);
   return out;
 }
 

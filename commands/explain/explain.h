@@ -19,6 +19,7 @@
 #include "allocator/trace/snapshot.h"
 #include "analyzer/analyses/causes/cause.h"
 #include "analyzer/formats/oom/oom_message.h"
+#include "commands/explain/elsewhere.h"
 #include "commands/explain/explanation.h"
 #include "commands/explain/picture/picture.h"
 #include "commands/shared/input.h"
@@ -30,6 +31,7 @@ struct ExplainSettings {
   ReplaySettings replay = {};
   std::optional<std::uint64_t> device_used_bytes = {};  // by all processes together, as nvidia-smi shows it
   std::vector<analyses::RankPeak> other_ranks = {};     // of the same job
+  std::optional<OtherDevice> other_device = {};         // whether the run would fit there
   std::optional<PictureLimits> picture = {};            // where given, Explanation::picture is made
   std::function<bool(const trace::Frame&)> calls_fused_attention = {};  // as of analyses::CauseDevice
   std::optional<analyses::SharedDevice> shared_device = {};             // likewise
@@ -45,7 +47,7 @@ absl::StatusOr<std::vector<Explanation>> ExplainBytes(absl::string_view bytes, c
 absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, const ExplainSettings& options);
 
 // Replays the requests under the settings asked for (default: torch-2.10, no conf) and explains what came of it.
-absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainSettings& options);
+absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainSettings& asked);
 
 Explanation ExplainMessage(const formats::OomMessage& message, const ExplainSettings& options);
 

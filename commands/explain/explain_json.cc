@@ -287,7 +287,7 @@ const Fields<answers::ExplainedCause>& FieldsOf<answers::ExplainedCause>() {
       Fields<ExplainedCause>("cause")
           .Add(
               "name", [](const auto& of) { return analyses::CauseName(of.finding.kind); },
-              "Stable key, see docs/guide/explain.md.")
+              "Stable key, see ashlar guide explain.")
           .Add(
               "sentence", [](const auto& of) { return analyses::CauseSentence(of.finding.kind); },
               "What the cause is, in one sentence.")
@@ -393,6 +393,23 @@ const Fields<answers::Suggestion>& FieldsOf<answers::Suggestion>() {
 }
 
 template <>
+const Fields<answers::Elsewhere>& FieldsOf<answers::Elsewhere>() {
+  using answers::Elsewhere;
+  static const auto* fields = new Fields<Elsewhere>(
+      Fields<Elsewhere>("elsewhere")
+          .AddNonEmpty("card", &Elsewhere::card, "Its name in the table of GPUs; null where a size was given.")
+          .Add("total_bytes", &Elsewhere::total_bytes, "Its memory.")
+          .Add("allocator_bytes", &Elsewhere::allocator_bytes, "What is left of it beside the context.")
+          .Add("fits", &Elsewhere::fits, "Null where the input does not tell all that the program would ask for.")
+          .Add("conf", &Elsewhere::conf,
+               "The settings that the answer is about, as for PYTORCH_CUDA_ALLOC_CONF; null where none was replayed, "
+               "or none helps.")
+          .Add("peak_bytes", &Elsewhere::peak_bytes, "Greatest sum of segments under them.")
+          .Add("sentence", &Elsewhere::sentence, "The answer in words."));
+  return *fields;
+}
+
+template <>
 const Fields<answers::Explanation>& FieldsOf<answers::Explanation>() {
   using answers::Explanation;
   static const auto* fields = new Fields<Explanation>(
@@ -404,7 +421,7 @@ const Fields<answers::Explanation>& FieldsOf<answers::Explanation>() {
           .AddWord(
               "verdict", [](const auto& of) { return analyses::VerdictName(of.verdict.kind); },
               WordsUpTo(analyses::OomVerdict::kUnknown, &analyses::VerdictName),
-              "Kind of the failure, see docs/guide/explain.md.")
+              "Kind of the failure, see ashlar guide explain.")
           .Add(
               "verdict_certain", [](const auto& of) -> const auto& { return of.verdict.is_certain; },
               "False where rounding of printed figures, or what the input leaves out, could change the verdict.")
@@ -505,6 +522,8 @@ const Fields<answers::Explanation>& FieldsOf<answers::Explanation>() {
               "run_again", [](const auto& of) -> const auto& { return of.what_ifs.run_again; },
               "The program itself, run again by a dry run under a setting that gets past its failed request; null "
               "where it was not.")
+          .Add("elsewhere", &Explanation::elsewhere,
+               "Whether the run would fit another device that was asked about; null where none was.")
           .AddNonEmpty(
               "next_step", [](const auto& of) -> const auto& { return of.verdict.next.sentence; }, "How to learn more.")
           .Add(
@@ -523,7 +542,7 @@ std::string ExplainSchema() {
   const Json one = ValueOf<answers::Explanation>::Schema(definitions);
   Json one_or_all;
   one_or_all["anyOf"] = Json::Array({one, ArrayOf(one)});
-  return SchemaText("ashlar explain --json",
+  return SchemaText("explain",
                     "One explanation, or an array of them where a text holds several out-of-memory messages, or "
                     "several files were given. Sizes are bytes; null means that the input does not tell.",
                     one_or_all, definitions);

@@ -36,6 +36,7 @@ void AppendVerdict(const answers::Explanation& e, std::string& out) {
   const std::string verdict = analyses::VerdictWords(e.verdict.kind);
   absl::StrAppend(&out, "**Verdict: ", MarkdownText(verdict), e.verdict.is_certain ? "**" : "** (not certain)", "\n");
   for (const std::string& sentence : e.verdict.evidence) absl::StrAppend(&out, "- ", MarkdownText(sentence), "\n");
+  if (e.elsewhere.has_value()) absl::StrAppend(&out, "\n**Would it fit?** ", MarkdownText(e.elsewhere->sentence), "\n");
 }
 
 void AppendWhatToDo(const answers::Explanation& e, std::string& out) {

@@ -24,6 +24,9 @@ std::string PrintBriefly(const std::vector<answers::Explanation>& explanations);
 // have helped, the line to paste. The same numbers as the JSON.
 
 std::string ToText(const answers::Explanation& explanation);
+// What to do, as FIX where something speaks for it and else TRY FIRST: a line that stands alone is to paste, and what
+// speaks for it follows; lines to write into the program are those of the first change.
+void AppendActions(const answers::Explanation& explanation, std::string& out);
 // Its first sections: the verdict, what to do, where the memory went, why.
 std::string ToBriefText(const answers::Explanation& explanation);
 

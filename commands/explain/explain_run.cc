@@ -262,6 +262,13 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   if (!tried.ok()) return tried.status();
   out.what_ifs = std::move(tried->what_ifs);
   out.what_ifs.run_again = options.run_again;
+  if (options.other_device.has_value() && run->recorded.warm.fidelity.total > 0 &&
+      IsElsewhere(*options.other_device, out.memory.accounting, !observed.oom_events().empty())) {
+    absl::StatusOr<Elsewhere> elsewhere =
+        TryElsewhere(snapshot, *run, context.history->steps, options.replay, *options.other_device);
+    if (!elsewhere.ok()) return elsewhere.status();
+    out.elsewhere = *std::move(elsewhere);
+  }
   absl::StatusOr<Why> why = WhyOfRecord(out, std::move(context), *run, options);
   if (!why.ok()) return why.status();
   out.why = *std::move(why);
@@ -310,7 +317,10 @@ Notes NotesOnRequests(bool is_capacity_known) {
 
 }  // namespace
 
-absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainSettings& options) {
+absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests, const ExplainSettings& asked) {
+  ExplainSettings options = asked;
+  // They were recorded on no device: the one that is asked about is the one that they run on.
+  if (options.other_device.has_value()) options.replay = On(*options.other_device, std::move(options.replay));
   std::vector<std::uint32_t> ops;
   const absl::StatusOr<ReplayedRun> run =
       ReplayRequests(requests, options.replay, options.picture.has_value() ? &ops : nullptr);

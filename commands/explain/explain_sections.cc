@@ -23,7 +23,8 @@ constexpr std::size_t kReleaseLabelWidth = 40;
 constexpr std::size_t kRemarkColumns = 90;  // of a line of 130, what is left for a remark
 
 void AppendRow(const char* name, std::uint64_t bytes, const std::string& remark, std::string& out) {
-  out += absl::StrFormat("  %-24s %11s  %s\n", name, FormatBytes(bytes), remark);
+  const std::string row = absl::StrFormat("  %-24s %11s", name, FormatBytes(bytes));
+  AppendRows({{absl::StrCat(row, "  ", remark)}}, out);
 }
 
 std::string Blocks(std::uint64_t count, const char* kind) {
@@ -86,7 +87,8 @@ void AppendFailure(const std::optional<answers::FailureLines>& failure, std::str
   if (!failure.has_value()) return;
   const analyses::FailedRequest& failed = failure->request;
   absl::StrAppend(&out, "\nWHY IT FAILED   (", FormatBytes(failed.request_bytes), " on stream ", Handle(failed.stream),
-                  ", ", failed.is_small_pool ? "small" : "large", " pool; what each rung could give)\n");
+                  ", ", failed.is_small_pool ? "small" : "large",
+                  " pool; what each step of the allocator's search could give)\n");
   for (const analyses::LadderRung& rung : failed.rungs) {
     if (!IsWorthALine(rung)) continue;
     std::string remark = rung.remark;
@@ -101,8 +103,9 @@ void AppendFailure(const std::optional<answers::FailureLines>& failure, std::str
 
 void AppendPins(const answers::PinLines& pins, std::string& out) {
   if (pins.lines.empty()) return;
-  absl::StrAppend(&out,
-                  "\nWHAT PINS THE SEGMENTS   (stranded bytes on the blocks that bound them, smaller ones more)\n");
+  absl::StrAppend(
+      &out,
+      "\nWHAT PINS THE SEGMENTS   (blocks in use beside free memory that cannot go back; smaller ones count more)\n");
   std::size_t longest = 0;
   std::size_t most = kReleaseLabelWidth;
   for (const answers::PinLine& line : pins.lines) {
@@ -110,11 +113,17 @@ void AppendPins(const answers::PinLines& pins, std::string& out) {
     most = std::min(most, kPinColumns - 2 - Since(line).size());
   }
   const std::size_t width = std::min(longest, most);
+  std::vector<RowTexts> forms(3);
   for (const answers::PinLine& line : pins.lines) {
-    out += absl::StrFormat("  %11s  behind %12s of %11s  %-*s  %s\n", FormatBytes(line.blame_bytes),
-                           Blocks(line.blocks, ""), FormatBytes(line.size_bytes), static_cast<int>(width),
-                           Shortened(Printable(line.label), most), Since(line));
+    const std::string behind =
+        absl::StrFormat("  %11s  behind %12s", FormatBytes(line.blame_bytes), Blocks(line.blocks, ""));
+    const std::string label = absl::StrFormat("%-*s", static_cast<int>(width), Shortened(Printable(line.label), most));
+    forms[0].push_back(
+        absl::StrCat(behind, absl::StrFormat(" of %11s  ", FormatBytes(line.size_bytes)), label, "  ", Since(line)));
+    forms[1].push_back(absl::StrCat(behind, "  ", label, "  ", Since(line)));
+    forms[2].push_back(absl::StrCat(behind, "  ", MiddleCut(Printable(line.label), LabelRoom(36, most))));
   }
+  AppendRows(forms, out);
   if (pins.other_blocks > 0) {
     out += absl::StrFormat("  %11s  behind %12s elsewhere\n", FormatBytes(pins.other_blame_bytes),
                            Blocks(pins.other_blocks, ""));

@@ -46,16 +46,16 @@ std::string Bar(std::uint64_t bytes, std::uint64_t most) {
 }
 
 void AppendPart(absl::string_view name, const std::optional<std::uint64_t>& bytes, std::uint64_t most,
-                const std::string& remark, std::string& out) {
+                const std::string& remark, std::string& out, const std::string& short_remark = "") {
   if (bytes.value_or(0) == 0) return;
-  std::string line = absl::StrFormat("  %-20s %11s  %s", name, FormatBytes(*bytes), Bar(*bytes, most));
-  if (!remark.empty()) absl::StrAppend(&line, line.back() == ' ' ? "" : "  ", remark);
-  absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
+  const std::string bare = absl::StrFormat("  %-20s %11s  %s", name, FormatBytes(*bytes), Bar(*bytes, most));
+  const std::string before = absl::StrCat(bare, bare.back() == ' ' ? "" : "  ");
+  AppendRows({{absl::StrCat(before, remark)}, {absl::StrCat(before, short_remark)}, {bare}}, out);
 }
 
 std::string PinRemark(const answers::Explanation& e) {
   if (!e.memory.pins.stranded_segments.has_value() || *e.memory.pins.stranded_segments == 0) return "";
-  return absl::StrCat("in ", FormatCount(*e.memory.pins.stranded_segments), " segments, behind ",
+  return absl::StrCat("free, but in ", FormatCount(*e.memory.pins.stranded_segments), " segments, behind ",
                       FormatCount(*e.memory.pins.pinning_blocks), " blocks in use");
 }
 
@@ -93,7 +93,7 @@ void AppendAccounting(const answers::Explanation& e, std::string& out) {
     AppendPart("live blocks", a.allocated_bytes, most, "requests and rounding", out);
   }
   AppendPart("pending frees", a.pending_bytes, most, "", out);
-  AppendPart("stranded", a.stranded_bytes, most, PinRemark(e), out);
+  AppendPart("stranded", a.stranded_bytes, most, PinRemark(e), out, "free, but in segments still in use");
   AppendPart("whole-free segments", a.whole_free_bytes, most, "cached; the allocator can return them", out);
   AppendPart("private pools' holes", a.private_pool_bytes, most, "", out);
   // The context is CUDA's unless the message says whose it is.
@@ -134,9 +134,9 @@ std::vector<std::string> FixRemarks(const answers::Explanation& e, std::size_t s
   return out;
 }
 
-// Under the verdict: a line that stands alone is to paste, and what speaks for it follows. Lines to write into the
-// program are those of the first change.
-void AppendSuggestions(const answers::Explanation& e, std::string& out) {
+}  // namespace
+
+void AppendActions(const answers::Explanation& e, std::string& out) {
   const std::vector<answers::Suggestion> actions = answers::SuggestionsOf(e);
   if (actions.empty()) return;
   const std::string indent(kActionIndent, ' ');
@@ -162,17 +162,19 @@ void AppendSuggestions(const answers::Explanation& e, std::string& out) {
   }
 }
 
+namespace {
+
 // A line for each cause. The lines that are left on the screen take the first fix, what speaks for each, other fixes.
 void AppendCauses(const answers::Explanation& e, std::size_t lines_left, std::string& out) {
   std::size_t found = 0;
   for (const answers::ExplainedCause& cause : e.why.causes) found += cause.finding.finding == analyses::Finding::kFound;
   if (found == 0) return;
   const std::size_t shown = std::min(found, kMostCauses);
-  const std::string which = found > shown
-                                ? absl::StrCat("the first ", shown, " of ", found, " causes found; --json has them all")
-                                : "causes found, the one to fix first";
+  const std::string which = found > shown ? absl::StrCat(shown, " of ", found, " causes; --json has all")
+                            : found > 1   ? "first to fix on top; bytes may overlap"
+                                          : "the cause found";
   AppendSection("WHY",
-                absl::StrCat(which, "; of the first: ashlar guide ", analyses::CauseName(e.why.causes[0].finding.kind)),
+                absl::StrCat(which, "; ashlar guide ", analyses::CauseName(e.why.causes[0].finding.kind)),
                 out);
   lines_left -= std::min(lines_left, kSectionLines + shown);
   std::vector<std::string> fixes = FixRemarks(e, shown);
@@ -189,13 +191,17 @@ void AppendCauses(const answers::Explanation& e, std::size_t lines_left, std::st
     lines_left -= fixes[i].empty() ? 0 : 1;
   }
   const auto append_remark = [&out](const std::string& text) {
-    absl::StrAppend(&out, std::string(kCauseIndent, ' '), ShortenedSentence(Printable(text), kRemarkWidth), "\n");
+    const std::size_t room = LabelRoom(kCauseIndent, kRemarkWidth);
+    absl::StrAppend(&out, std::string(kCauseIndent, ' '), ShortenedSentence(Printable(text), room), "\n");
   };
   for (std::size_t i = 0; i < shown; ++i) {
     const analyses::CauseFinding& finding = e.why.causes[i].finding;
-    out += absl::StrFormat("  %11s  %-8s  %s%s\n", FormatBytes(finding.bytes),
-                           analyses::ConfidenceName(finding.confidence), analyses::CauseSentence(finding.kind),
-                           finding.is_footnote ? " (lets this request pass)" : "");
+    const std::string bytes = FormatBytes(finding.bytes);
+    const std::string sentence =
+        absl::StrCat(analyses::CauseSentence(finding.kind), finding.is_footnote ? " (lets this request pass)" : "");
+    AppendRows({{absl::StrFormat("  %11s  %-8s  %s", bytes, analyses::ConfidenceName(finding.confidence), sentence)},
+                {absl::StrFormat("  %11s  %s", bytes, sentence)}},
+               out);
     if (!evidence[i].empty()) append_remark(evidence[i]);
     if (!fixes[i].empty()) append_remark(absl::StrCat("fix: ", fixes[i]));
   }
@@ -243,7 +249,8 @@ void AppendLabels(const answers::Explanation& e, std::string& out) {
   AppendSection("BY METADATA", "live blocks by the texts that the program put on them, at the same moment", out);
   for (const answers::LabelLine& row : e.memory.holders.labels) {
     out += absl::StrFormat("  %11s  in %6s blocks  %s (%s)\n", FormatBytes(row.bytes), FormatCount(row.blocks),
-                           Shortened(Printable(row.label), kLabelWidth - 13), answers::LabelKindName(row.kind));
+                           Shortened(Printable(row.label), LabelRoom(45, kLabelWidth - 13)),
+                           answers::LabelKindName(row.kind));
   }
 }
 
@@ -273,7 +280,7 @@ std::string ReplayRemark(const answers::Explanation& e) {
   if (!e.what_ifs.fidelity.has_value()) return "each row replayed from an empty allocator";
   const replay::Fidelity& f = *e.what_ifs.fidelity;
   const double share = f.total == 0 ? 100.0 : 100.0 * static_cast<double>(f.matched) / static_cast<double>(f.total);
-  return absl::StrFormat("each row replayed from an empty allocator; baseline fidelity %.2f %%: %s of %s addresses",
+  return absl::StrFormat("each row replayed from an empty allocator; fidelity %.2f %%: %s of %s blocks where recorded",
                          share, FormatCount(f.matched), FormatCount(f.total));
 }
 
@@ -289,18 +296,43 @@ std::string WhatIfLine(const whatif::WhatIfRow& row, const std::string& name) {
   return absl::StrCat("  ", name, "  peak ", peak, "  ", calls, " calls  ", rest);
 }
 
+// Without the calls, and as short as it ends.
+std::string ShortWhatIfLine(const whatif::WhatIfRow& row, const std::string& name, std::size_t name_width,
+                            const std::string& outcome) {
+  return absl::StrFormat("  %-*s %11s  %s", static_cast<int>(name_width), MiddleCut(name, name_width),
+                         FormatBytes(row.peak_reserved_bytes), outcome);
+}
+
+// "gets past", "2 OOM", "fits".
+std::string BareOutcome(const whatif::WhatIfRow& row) {
+  const std::string outcome = WhatIfOutcome(row);
+  return outcome.substr(0, outcome.find(';'));
+}
+
+// The rows with their names; of a narrow terminal without the calls, then without what comes after.
+void AppendWhatIfRows(const std::vector<std::pair<std::string, const whatif::WhatIfRow*>>& rows, std::string& out) {
+  constexpr std::size_t kMostNameWidth = 30;
+  std::size_t width = 0;
+  for (const auto& [name, row] : rows) width = std::max(width, std::min(name.size(), kMostNameWidth));
+  std::vector<RowTexts> forms(3);
+  for (const auto& [name, row] : rows) {
+    const char* const mark = row->is_baseline ? "   <- as recorded" : "";
+    forms[0].push_back(absl::StrCat(WhatIfLine(*row, name), mark));
+    forms[1].push_back(absl::StrCat(ShortWhatIfLine(*row, name, width, WhatIfOutcome(*row)), mark));
+    forms[2].push_back(ShortWhatIfLine(*row, name, width, BareOutcome(*row)));
+  }
+  AppendRows(forms, out);
+}
+
 void AppendWhatIf(const answers::Explanation& e, std::string& out) {
   if (e.what_ifs.rows.empty() && e.what_ifs.advice.sentence.empty()) return;
   AppendSection("WHAT WOULD HAVE HELPED", e.what_ifs.rows.empty() ? "" : ReplayRemark(e), out);
-  for (const whatif::WhatIfRow& row : e.what_ifs.rows) {
-    std::string line = WhatIfLine(row, row.conf.empty() ? "default" : row.conf);
-    if (row.is_baseline) absl::StrAppend(&line, "   <- as recorded");
-    absl::StrAppend(&out, line, "\n");
-  }
+  std::vector<std::pair<std::string, const whatif::WhatIfRow*>> rows;
+  for (const whatif::WhatIfRow& row : e.what_ifs.rows) rows.emplace_back(row.conf.empty() ? "default" : row.conf, &row);
   if (e.what_ifs.own.has_value()) {
-    absl::StrAppend(&out, WhatIfLine(e.what_ifs.own->row, absl::StrCat(e.what_ifs.own->row.conf, ", Ashlar's own")),
-                    "\n");
+    rows.emplace_back(absl::StrCat(e.what_ifs.own->row.conf, ", Ashlar's own"), &e.what_ifs.own->row);
   }
+  if (!rows.empty()) AppendWhatIfRows(rows, out);
   for (const std::string& sentence :
        {e.what_ifs.advice.sentence, e.what_ifs.own.has_value() ? e.what_ifs.own->sentence : ""}) {
     if (sentence.empty()) continue;
@@ -351,22 +383,27 @@ std::string AfterCauses(const answers::Explanation& e) {
   return out;
 }
 
+// "capacity: even without holes it is short by 2.39 GiB", "fragmentation (not certain): ...".
+std::string VerdictSentence(const answers::Explanation& e) {
+  const std::string verdict = analyses::VerdictWords(e.verdict.kind);
+  const std::string known = absl::StrCat(verdict, e.verdict.is_certain ? "" : " (not certain)");
+  if (e.verdict.evidence.empty()) return known;
+  absl::string_view first = e.verdict.evidence.front();
+  if (!absl::StartsWithIgnoreCase(first, verdict)) return absl::StrCat(known, ": ", first);
+  return absl::StrCat(known, first.substr(verdict.size()));
+}
+
 // The verdict, what to do, and where the memory went.
 std::string BeforeCauses(const answers::Explanation& e) {
   std::string out = absl::StrCat(Printable(e.verdict.headline), "\n");
-  const std::string verdict = analyses::VerdictWords(e.verdict.kind);
+  const std::vector<std::string>& evidence = e.verdict.evidence;
   absl::StrAppend(&out, "VERDICT        ");
-  std::vector<std::string> evidence = e.verdict.evidence;
-  if (evidence.empty()) {
-    absl::StrAppend(&out, verdict, "\n");
-  } else {
-    std::string& first = evidence.front();
-    if (!absl::StartsWithIgnoreCase(first, verdict)) first = absl::StrCat(verdict, ": ", first);
-    first[0] = absl::ascii_tolower(static_cast<unsigned char>(first[0]));
-    AppendWrapped(first, kActionIndent, out);
+  AppendWrapped(VerdictSentence(e), kActionIndent, out);
+  AppendActions(e, out);
+  if (e.elsewhere.has_value()) {
+    out += "WOULD IT FIT   ";
+    AppendWrapped(e.elsewhere->sentence, kActionIndent, out);
   }
-  if (!e.verdict.is_certain) out += std::string(kActionIndent, ' ') + "not certain: see the notes\n";
-  AppendSuggestions(e, out);
   for (std::size_t i = 1; i < evidence.size(); ++i) {
     absl::StrAppend(&out, i == 1 ? "BECAUSE        " : std::string(kActionIndent, ' '));
     AppendWrapped(evidence[i], kActionIndent, out);

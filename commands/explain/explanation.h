@@ -5,10 +5,12 @@
 #define ASHLAR_COMMANDS_EXPLAIN_EXPLANATION_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "allocator/trace/note.h"
+#include "commands/explain/elsewhere.h"
 #include "commands/explain/failure.h"
 #include "commands/explain/memory.h"
 #include "commands/explain/program_view.h"
@@ -29,6 +31,7 @@ struct Explanation {
   ProgramView program;
   Why why;
   WhatIfs what_ifs;
+  std::optional<Elsewhere> elsewhere;  // nullopt: no other device was asked about
   std::vector<trace::Note> notes;
   std::shared_ptr<const Picture> picture;  // where it was asked for and there are events or a state behind this
 };

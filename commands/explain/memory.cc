@@ -140,7 +140,7 @@ std::vector<trace::Note> NotesOnCapacity(const Memory& memory, const KnownDevice
   return {{"capacity_too_small",
            absl::StrCat("the given capacity of ", FormatBytes(*device.total_bytes),
                         memory.accounting.free_bytes.has_value()
-                            ? " is below what was reserved and free; it is not used"
+                            ? " is below what was reserved and free: another device's"
                             : " is below what was reserved: this accounting leaves it out, and the "
                               "replays below run in it"),
            1}};

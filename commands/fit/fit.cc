@@ -474,7 +474,7 @@ const Fields<FitAnswer>& FieldsOf<FitAnswer>() {
 std::string ToJson(const FitAnswer& answer) { return FieldsOf<FitAnswer>().ToJson(answer).ToText(); }
 
 std::string FitSchema() {
-  return SchemaTextOf<FitAnswer>("ashlar fit --json",
+  return SchemaTextOf<FitAnswer>("fit",
                                  "What to change in a program so that it fits on a card. A row is a run with changes "
                                  "made from outside. Sizes are bytes; null means that it is not known.");
 }

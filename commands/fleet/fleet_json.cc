@@ -386,7 +386,7 @@ const Fields<FleetAnswer>& FieldsOf<FleetAnswer>() {
 std::string ToJson(const FleetAnswer& answer) { return FieldsOf<FleetAnswer>().ToJson(answer).ToText(); }
 
 std::string FleetSchema() {
-  return SchemaTextOf<FleetAnswer>("ashlar fleet --json",
+  return SchemaTextOf<FleetAnswer>("fleet",
                                    "The ranks of one job together. Sizes are bytes; null means that it is not known.");
 }
 

@@ -276,7 +276,7 @@ std::string ToJson(const answers::PlanAnswer& answer) {
 }
 
 std::string PlanSchema() {
-  return SchemaTextOf<answers::PlanAnswer>("ashlar plan --json",
+  return SchemaTextOf<answers::PlanAnswer>("plan",
                                            "Where the blocks of a run go, and how small a device then serves it. Null "
                                            "means that it was not looked for.");
 }

@@ -167,14 +167,16 @@ const Fields<trace::Note>& FieldsOf<trace::Note>() {
   return *fields;
 }
 
-std::string SchemaText(absl::string_view title, absl::string_view description, const Json& root,
+std::string SchemaText(absl::string_view command, absl::string_view description, const Json& root,
                        const Definitions& definitions) {
   const auto append = [](std::string* out, const auto& member) {
     absl::StrAppend(out, "    ", Json(member.first).ToCompactText(), ": ", ObjectText(member.second));
   };
-  std::string out = absl::StrCat(
-      "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": ", Json(title).ToCompactText(),
-      ",\n  \"description\": ", Json(description).ToCompactText());
+  std::string out =
+      absl::StrCat("{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"$id\": ",
+                   Json(absl::StrCat("https://ashlar.invalid/schemas/", command, ".schema.json")).ToCompactText(),
+                   ",\n  \"title\": ", Json(absl::StrCat("ashlar ", command, " --json")).ToCompactText(),
+                   ",\n  \"description\": ", Json(description).ToCompactText());
   for (const auto& [key, value] : std::get<Json::Members>(root.value())) {
     absl::StrAppend(&out, ",\n  ", Json(key).ToCompactText(), ": ", OnOneLine(value));
   }

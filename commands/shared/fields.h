@@ -303,15 +303,16 @@ std::vector<absl::string_view> WordsUpTo(Enum last, Name name) {
 template <>
 const Fields<trace::Note>& FieldsOf<trace::Note>();
 
-// The whole schema of an answer, as docs/schemas/NAME.schema.json has it: a property a line. `root`: what it is.
-std::string SchemaText(absl::string_view title, absl::string_view description, const Json& root,
+// The whole schema of the answer of `ashlar COMMAND --json`, as docs/schemas has it: a property a line. `root`: what it
+// is. Its $id is a name that no host answers, so that schemas find each other wherever they lie.
+std::string SchemaText(absl::string_view command, absl::string_view description, const Json& root,
                        const Definitions& definitions);
 
 template <typename T>
-std::string SchemaTextOf(absl::string_view title, absl::string_view description) {
+std::string SchemaTextOf(absl::string_view command, absl::string_view description) {
   Definitions definitions;
   const Json root = ValueOf<T>::Schema(definitions);
-  return SchemaText(title, description, root, definitions);
+  return SchemaText(command, description, root, definitions);
 }
 
 }  // namespace ashlar::report

@@ -82,12 +82,17 @@ void AppendHeld(const std::optional<analyses::HeldByName>& held, std::string& ou
                                 FormatBytes(held->live_bytes)),
                 out);
   const std::size_t shown = held->rows.size() <= kMostHeldRows + 1 ? held->rows.size() : kMostHeldRows;
+  std::vector<RowTexts> forms(2);
   for (std::size_t i = 0; i < shown; ++i) {
     const analyses::HeldRow& row = held->rows[i];
     const std::string growth = GrowthText(row.growth);
-    out += absl::StrFormat("  %11s  in %6s blocks  %s%s\n", FormatBytes(row.bytes), FormatCount(row.blocks),
-                           MiddleCut(HolderText(row.holder), LabelRoom(30 + growth.size(), kHeldWidth)), growth);
+    const std::string bytes = absl::StrFormat("  %11s  ", FormatBytes(row.bytes));
+    const std::string name = HolderText(row.holder);
+    forms[0].push_back(absl::StrCat(bytes, absl::StrFormat("in %6s blocks  ", FormatCount(row.blocks)),
+                                    MiddleCut(name, LabelRoom(32 + growth.size(), kHeldWidth)), growth));
+    forms[1].push_back(absl::StrCat(bytes, MiddleCut(name, LabelRoom(15 + growth.size(), kHeldWidth)), growth));
   }
+  AppendRows(forms, out);
   if (shown < held->rows.size()) {
     std::uint64_t bytes = 0;
     std::uint64_t blocks = 0;

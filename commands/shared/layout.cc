@@ -75,6 +75,20 @@ std::size_t LabelRoom(std::size_t before, std::size_t usual) {
   return columns < before + kLeastRoom ? kLeastRoom : columns - before;
 }
 
+void AppendRows(const std::vector<RowTexts>& forms, std::string& out) {
+  const std::size_t width = terminal_columns;
+  const auto fits = [width](const std::string& row) {
+    return Columns(absl::StripTrailingAsciiWhitespace(row)) <= width;
+  };
+  const auto form = std::find_if(forms.begin(), forms.end() - 1, [&](const RowTexts& rows) {
+    return width == 0 || std::all_of(rows.begin(), rows.end(), fits);
+  });
+  for (const std::string& row : *form) {
+    const bool stays = width == 0 || fits(row);
+    absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(stays ? row : ShortenedSentence(row, width)), "\n");
+  }
+}
+
 void AppendWrapped(const std::string& text, std::size_t indent, std::string& out) {
   std::size_t column = indent;
   bool is_first = true;

@@ -23,6 +23,11 @@ std::size_t TextWidth();
 // The room of a label that ends a row, `before` columns into it; `usual` where no terminal says otherwise.
 std::size_t LabelRoom(std::size_t before, std::size_t usual);
 
+// The rows of a table in one of its forms, from the fullest to the one with the fewest columns: the first in which
+// every row fits the terminal, else the last with its rows cut. No row is broken. Without a terminal the first.
+using RowTexts = std::vector<std::string>;
+void AppendRows(const std::vector<RowTexts>& forms, std::string& out);
+
 // Words up to TextWidth() columns, further lines indented by `indent`; the caller has indented the first. Ends the
 // line.
 void AppendWrapped(const std::string& text, std::size_t indent, std::string& out);

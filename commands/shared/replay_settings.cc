@@ -1,6 +1,7 @@
 #include "commands/shared/replay_settings.h"
 
 #include <algorithm>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
@@ -10,6 +11,22 @@ namespace ashlar::answers {
 
 void Tell(const ReplaySettings& settings, const std::string& stage) {
   if (settings.progress) settings.progress(stage);
+}
+
+absl::Status SetCard(absl::string_view name, ReplaySettings& settings) {
+  const absl::StatusOr<gpus::Gpu> gpu = gpus::GpuNamed(name);
+  if (!gpu.ok()) return gpu.status();
+  settings.card = std::string(gpu->name);
+  settings.capacity_bytes = gpu->total_bytes.value;
+  if (!settings.context_bytes.has_value()) {
+    settings.context_bytes = gpus::ContextOf(*gpu, gpus::ModuleLoading::kLazy).value;
+  }
+  return absl::OkStatus();
+}
+
+std::uint64_t MostContextBytes() {
+  return std::max(gpus::KnownContexts(gpus::ModuleLoading::kEager).second,
+                  gpus::KnownContexts(gpus::ModuleLoading::kLazy).second);
 }
 
 namespace {

@@ -12,6 +12,8 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "allocator/device/sim_device.h"
 #include "allocator/trace/snapshot.h"
 #include "analyzer/replay/recorded_replay.h"
@@ -28,6 +30,7 @@ inline constexpr std::uint64_t kMostCapacityBytes = std::uint64_t{1} << 44;
 
 struct ReplaySettings {
   std::optional<std::uint64_t> capacity_bytes;  // of the device
+  std::string card;                             // that it is the memory of, by its name; empty: none was named
   std::optional<std::uint64_t> context_bytes;  // what of it the process's CUDA context takes; nullopt: nothing is known
   std::optional<double> memory_fraction;
   std::optional<int> device;  // of a snapshot; default: the one that holds most
@@ -38,6 +41,11 @@ struct ReplaySettings {
   timeline::AskedWindow window = {};  // of the input, which is cut before anything sees it (input.h)
   Progress progress = {};
 };
+
+// The memory of a card of the table of GPUs, and its context where none is given. Errors list the names.
+absl::Status SetCard(absl::string_view name, ReplaySettings& settings);
+// The most that a context of the table takes.
+std::uint64_t MostContextBytes();
 
 // Has `stage` told, where somebody asks.
 void Tell(const ReplaySettings& settings, const std::string& stage);

@@ -75,7 +75,7 @@ template <>
 const Fields<whatif::Risk>& FieldsOf<whatif::Risk>() {
   static const auto* fields = new Fields<whatif::Risk>(
       Fields<whatif::Risk>("risk")
-          .Add("name", &whatif::Risk::name, "Stable key, see docs/guide/sweep.md.")
+          .Add("name", &whatif::Risk::name, "Stable key, see ashlar guide sweep.")
           .AddWord(
               "level", [](const auto& risk) { return whatif::RiskLevelName(risk.level); }, RiskLevels(),
               "A note does not count in the ranking; what is not recommended is never advised.")

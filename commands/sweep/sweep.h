@@ -50,12 +50,13 @@ std::vector<SweepNote> NotesOf(const SweepAnswer& answer);
 
 namespace ashlar::report {
 
-// The answer of `ashlar sweep`, as text and as JSON: the same numbers in both. SweepSchema is
+// The answer of `ashlar sweep`, as text, as Markdown and as JSON: the same numbers in all. SweepSchema is
 // docs/schemas/sweep.schema.json.
 //
 //   std::cout << ToText(SweepAnswer{inputs, *whatif::RunSweep(inputs, {})});
 
 std::string ToText(const answers::SweepAnswer& report);
+std::string ToMarkdown(const answers::SweepAnswer& report);
 std::string ToJson(const answers::SweepAnswer& report);
 std::string SweepSchema();
 

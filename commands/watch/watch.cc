@@ -377,7 +377,7 @@ absl::StatusOr<std::string> RecordedFileOf(std::int64_t pid) {
   if (!found.empty()) return found;
   return absl::NotFoundError(
       absl::StrCat("process ", pid,
-                   " records into no file: give it a Recorder (docs/library/recorder.md), or start it under ashlar "
+                   " records into no file: give it a Recorder (ashlar guide recorder), or start it under ashlar "
                    "record; the history of a PyTorch program is written as it ends"));
 }
 

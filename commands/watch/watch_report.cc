@@ -215,8 +215,7 @@ std::string ToJson(const answers::WatchAnswer& answer) {
 
 std::string WatchSchema() {
   return SchemaTextOf<answers::WatchAnswer>(
-      "ashlar watch --json",
-      "Where a recorded run is, as far as its file says. Null means that the file does not tell.");
+      "watch", "Where a recorded run is, as far as its file says. Null means that the file does not tell.");
 }
 
 }  // namespace ashlar::report

@@ -542,8 +542,7 @@ std::string ToJson(const EstimateReport& report) { return report::FieldsOf<Estim
 
 std::string EstimateSchema() {
   return report::SchemaTextOf<EstimateReport>(
-      "ashlar estimate --json",
-      "The memory of a run before it starts. Sizes in bytes. Null means not known or not there.");
+      "estimate", "The memory of a run before it starts. Sizes in bytes. Null means not known or not there.");
 }
 
 }  // namespace ashlar::estimate

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The step of action.yml: runs `ashlar check` or `ashlar dry-run`, and reports peak and verdict to GitHub.
+"""The step of action.yml: runs `ashlar check` or `ashlar dry-run`, and reports peak, growth and verdict to GitHub.
 
-In: ASHLAR_COMMAND, ASHLAR_ARGUMENTS (words of the shell), ASHLAR_TITLE, ASHLAR_COMMENT, and what GitHub sets (GITHUB_TOKEN,
-GITHUB_API_URL, GITHUB_REPOSITORY, GITHUB_EVENT_PATH, GITHUB_OUTPUT, GITHUB_STEP_SUMMARY). Out: the exit code of ashlar,
-outputs `peak-bytes` and `verdict`, a summary, and one comment of each title on the pull request: a later run changes it.
-A comment that cannot be written is a warning.
+In: ASHLAR_COMMAND, ASHLAR_ARGUMENTS (words of the shell), ASHLAR_BASE, ASHLAR_MAX_GROWTH, ASHLAR_TITLE, ASHLAR_COMMENT, and what
+GitHub sets (GITHUB_TOKEN, GITHUB_API_URL, GITHUB_REPOSITORY, GITHUB_EVENT_PATH, GITHUB_OUTPUT, GITHUB_STEP_SUMMARY, RUNNER_TEMP).
+Out: the exit code of ashlar, or 1 where the peak grew by more than the limit; outputs `peak-bytes`, `growth-bytes`, `verdict` and
+`snapshot`; a summary, and one comment of each title on the pull request: a later run changes it. What cannot be compared, and a
+comment that cannot be written, is a warning.
 """
 
 import dataclasses
@@ -13,9 +14,11 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import urllib.request
 
-GIB = 1 << 30
+GIB, MIB = 1 << 30, 1 << 20
+MOST_CAUSES = 3  # of growth
 
 
 @dataclasses.dataclass
@@ -23,6 +26,8 @@ class Report:
     verdict: str
     peak_bytes: object  # None where it is not known
     lines: list
+    growth_bytes: object = None  # None where there is nothing to compare with
+    snapshot: str = ""  # the history of the run; empty: none was kept
 
 
 def gib(count):
@@ -87,13 +92,79 @@ def report_check(answer):
 REPORTS = {"dry-run": report_dry_run, "check": report_check}
 
 
-def run(command, arguments):
+def warn(text):
+    print(f"::warning::{text}")
+
+
+def run(command, words, folder=None):
     """Ashlar's exit code, and its answer; none where it was refused before it had one."""
-    ended = subprocess.run(["ashlar", command, "--json", *shlex.split(arguments)], stdout=subprocess.PIPE, text=True)
+    ended = subprocess.run(["ashlar", command, "--json", *words], stdout=subprocess.PIPE, text=True, cwd=folder)
     try:
         return ended.returncode, json.loads(ended.stdout)
     except json.JSONDecodeError:
         return ended.returncode, None
+
+
+def keeping(words):
+    """Words of a dry run that keep its history, and where it lies then."""
+    own = words[:words.index("--")] if "--" in words else words
+    for flag in ("-o", "--output"):
+        if flag in own[:-1]:
+            return words, os.path.abspath(own[own.index(flag) + 1])
+    file = os.path.join(tempfile.mkdtemp(prefix="ashlar_", dir=os.environ.get("RUNNER_TEMP")), "run.pickle")
+    return ["-o", file, *words], file
+
+
+def snapshot_of_base(base, command, words):
+    """The snapshot to compare with: the one that is named, or that of the same dry run in a folder with the base."""
+    if os.path.isfile(base):
+        return base
+    if command != "dry-run" or not os.path.isdir(base):
+        return None
+    words, file = keeping(words)
+    run(command, words, folder=base)
+    return file if os.path.isfile(file) else None
+
+
+def growth_rows(difference):
+    """(bytes, what): what holds more than before, by its name in the program where both sides have names, else by its line."""
+    rows = []
+    for row in difference["by_name"] or ():
+        if row["kind"] != "not_found":
+            place = f" in {os.path.basename(row['file'])}" + (f":{row['line']}" if row["line"] else "") if row["file"] else ""
+            rows.append((row["difference"]["bytes"], f"`{row['name']}`{place}"))
+    if not any(count > 0 for count, _ in rows):
+        rows = [(row["difference"]["in_use_bytes"], f"`{row['label']}`") for row in difference["by_stack"] or ()]
+    return sorted((row for row in rows if row[0] > 0), reverse=True)[:MOST_CAUSES]
+
+
+def add_growth(report, base, command, words):
+    """How the peak stands to the base's, and what grew."""
+    before = snapshot_of_base(base, command, words)
+    if before is None or not os.path.isfile(report.snapshot):
+        warn(f"base: {base}: no snapshot of {'it' if before is None else 'this run'} to compare")
+        return None
+    _, difference = run("diff", [before, report.snapshot])
+    if difference is None:
+        warn(f"base: {base}: could not be compared: the message is above")
+        return None
+    was = difference["a"]["parts"]["allocated_bytes"]
+    report.growth_bytes = difference["difference"]["allocated_bytes"]
+    share = f" ({report.growth_bytes / was:+.1%})" if was else ""
+    report.lines += [f"| peak allocated on the base | {gib(was)} |",
+                     f"| growth | {report.growth_bytes / MIB:+,.1f} MiB{share} |"]
+    report.lines += [f"| grew by {count / MIB:,.1f} MiB | {cell(what)} |" for count, what in growth_rows(difference)]
+    return before
+
+
+def is_too_much(report, before, limit):
+    """Whether `ashlar check` finds more growth of reserved memory than the limit."""
+    code, answer = run("check", [report.snapshot, "--baseline", before, "--max-growth", limit])
+    if answer is None:
+        warn(f"max-growth: {limit}: was not held: the message is above")
+        return False
+    report.lines += report_check(answer).lines[2:]
+    return code == 1
 
 
 def append(variable, text):
@@ -129,17 +200,20 @@ def comment(number, mark, text):
 
 def publish(title, report):
     mark = f"<!-- ashlar: {title} -->"
-    text = "\n".join([mark, f"### {title}: {report.verdict}, peak {gib(report.peak_bytes)}", "", "| | |", "|---|---|",
+    grown = "" if report.growth_bytes is None else f", {report.growth_bytes / MIB:+,.1f} MiB to the base"
+    text = "\n".join([mark, f"### {title}: {report.verdict}, peak {gib(report.peak_bytes)}{grown}", "", "| | |", "|---|---|",
                       *report.lines])
     append("GITHUB_STEP_SUMMARY", text)
-    append("GITHUB_OUTPUT", f"verdict={report.verdict}\npeak-bytes={'' if report.peak_bytes is None else report.peak_bytes}")
+    for name, said in (("verdict", report.verdict), ("peak-bytes", report.peak_bytes), ("growth-bytes", report.growth_bytes),
+                       ("snapshot", report.snapshot)):
+        append("GITHUB_OUTPUT", f"{name}={'' if said is None else said}")
     if os.environ.get("ASHLAR_COMMENT", "true") != "true" or not os.environ.get("GITHUB_EVENT_PATH"):
         return
     try:
         if number := pull_request():
             comment(number, mark, text)
     except OSError as error:  # urllib's errors are these; a fork's token may not write
-        print(f"::warning::the comment could not be written: {error}")
+        warn(f"the comment could not be written: {error}")
 
 
 def main():
@@ -147,11 +221,23 @@ def main():
     if command not in REPORTS:
         print(f"::error::command: '{command}' is not one of {', '.join(REPORTS)}")
         return 2
-    code, answer = run(command, os.environ["ASHLAR_ARGUMENTS"])
+    words = shlex.split(os.environ["ASHLAR_ARGUMENTS"])
+    kept_words, snapshot = keeping(words) if command == "dry-run" else (words, "")
+    code, answer = run(command, kept_words)
     if answer is None:
         print(f"::error::ashlar {command} gave no answer: its message is above")
         return code or 2
-    publish(os.environ.get("ASHLAR_TITLE", "GPU memory"), REPORTS[command](answer))
+    if kept_words is not words and code == 3 and answer["exit_code"] == 0:
+        code = 0  # there was no history to keep, which nobody but this step asked for
+    report = REPORTS[command](answer)
+    snapshot = snapshot or answer["input"]
+    report.snapshot = snapshot if os.path.isfile(snapshot) else ""
+    base, limit = os.environ.get("ASHLAR_BASE", ""), os.environ.get("ASHLAR_MAX_GROWTH", "")
+    before = add_growth(report, base, command, words) if base else None
+    if before and limit and is_too_much(report, before, limit):
+        report.verdict = "grew too much"
+        code = code or 1
+    publish(os.environ.get("ASHLAR_TITLE", "GPU memory"), report)
     return code
 
 

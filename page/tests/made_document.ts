@@ -225,7 +225,7 @@ function assemble(blocks: MadeBlock[], segments: MadeSegment[], sums: Record<str
         source: 'made', headline: 'HEALTHY  made', verdict: 'healthy', evidence: [], moment: null, accounting, request_bytes: null,
         peak: { allocated_bytes: peaks.allocated.bytes, active_bytes: peaks.active.bytes, reserved_bytes: peaks.reserved.bytes, utilisation: 1 },
         stacks: [], pinned_host: null, failure: null, pins: { lines: [], other_blame_bytes: 0, other_blocks: 0 }, causes: [], program_remedies: [],
-        what_if: [], what_if_capacity_bytes: null, paste: null, advice: null, own_allocator: null, next_step: null, next_lines: [], notes: [],
+        what_if: [], what_if_capacity_bytes: null, paste: null, advice: null, own_allocator: null, elsewhere: null, next_step: null, next_lines: [], notes: [],
         actions: [{ proof: 'replayed', what: null, lines: ['export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'], gain: 'peak 2.00 GiB -> 1.00 GiB' }] }) }],
   };
   return { doc, blobs: [small.base64(), big.base64()] };

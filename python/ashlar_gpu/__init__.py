@@ -16,6 +16,7 @@ for PyTorch, numba, CuPy and cuda.core is in modules of their names.
 
 from typing import Any
 
+from ashlar_gpu import _native
 from ashlar_gpu._dry_run import dry_run
 from ashlar_gpu._errors import Error
 from ashlar_gpu._estimate import estimate
@@ -33,6 +34,12 @@ from ashlar_gpu.results.sweep import Sweep
 
 __all__ = ["DryRun", "Error", "Estimate", "Explanation", "Names", "Page", "Recording", "Sweep", "dry_run", "estimate", "explain",
            "names", "on_oom", "record", "report", "sweep"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _native.version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def load_ipython_extension(shell: Any) -> None:

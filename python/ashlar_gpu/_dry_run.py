@@ -31,7 +31,7 @@ def dry_run(program: Union[str, Sequence[Path], Callable[..., Any]], *, args: Se
 
     `program` is a command line, or a function that is called with `args` and `kwargs` in a process of its own. Such a
     function may be one of a notebook, a lambda or a closure: what it uses of its surroundings goes along by value, what
-    it returns is not brought back. The other keywords are the flags of `ashlar dry-run` (docs/guide/dry-run.md);
+    it returns is not brought back. The other keywords are the flags of `ashlar dry-run` (ashlar guide dry-run);
     `events` is --history, and `page` as for explain. Raises Error where the program cannot be served; a program that fails does not raise: see
     `exit_code`, `stderr`, `fits`.
 

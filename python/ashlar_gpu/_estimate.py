@@ -24,7 +24,7 @@ def estimate(model: Union[Path, Mapping[str, Any], int, Any], *, batch: Optional
 
     `model` is a path to a config.json or model file, the same as a dict, a config of transformers, a model of
     transformers or any torch.nn.Module (of which names and shapes are taken), or a number of parameters. The keywords
-    are the flags of `ashlar estimate` (docs/guide/estimate.md), with _ for -; those not named here as well. `page`: as
+    are the flags of `ashlar estimate` (ashlar guide estimate), with _ for -; those not named here as well. `page`: as
     for explain. Raises Error.
 
         ashlar_gpu.estimate("config.json", batch=8, seq=1024, device="A100-80GB").interval

@@ -12,7 +12,7 @@ Size = Union[str, int]  # "24GiB", or bytes
 
 
 def explain(source: Source, *, capacity: Optional[Size] = None, conf: Optional[str] = None,
-            compat: Optional[str] = None, device: Optional[int] = None, device_used: Optional[Size] = None,
+            compat: Optional[str] = None, device: Union[int, str, None] = None, device_used: Optional[Size] = None,
             memory_fraction: Optional[float] = None, model: Optional[Path] = None, ranks: Sequence[Path] = (),
             page: Optional[bool] = None, timeout: Optional[float] = None) -> Explanation:
     """Why memory ran out, where every byte was, and which setting would have helped.
@@ -20,8 +20,8 @@ def explain(source: Source, *, capacity: Optional[Size] = None, conf: Optional[s
     `source` is a path to a snapshot, recording, trace or log; several paths; an exception; the text of a message; or
     what torch.cuda.memory._snapshot() returned. A log and the snapshot of the same failure make one answer. Where the
     input holds several, the first is returned, and the rest are its `others`. The keywords are the flags of `ashlar
-    explain` (docs/guide/explain.md). `page`: makes the answer's `page`, which a notebook shows; in a notebook it is made
-    by itself. Raises Error.
+    explain` (ashlar guide explain). `page`: makes the answer's `page`, which a notebook shows; in a notebook it is made
+    by itself. `device`: an index, or a card by its name. Raises Error.
 
         ashlar_gpu.explain("snapshot.pickle", capacity="24GiB").verdict
     """

@@ -5,9 +5,11 @@ ASHLAR_PREFIX names (where `cmake --install` put them, or a build folder), besid
 """
 
 import functools
+import importlib.metadata
 import os
 import pathlib
 import shutil
+import subprocess
 from typing import List
 
 LIBRARY_FOLDERS = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib/ashlar", "hollow")
@@ -38,6 +40,19 @@ def program() -> str:
 def library(name: str) -> str:
     """The path of a library, such as library("libashlar.so.1")."""
     return _find([f"{folder}/{name}" for folder in LIBRARY_FOLDERS], name)
+
+
+@functools.lru_cache(maxsize=None)
+def version() -> str:
+    """That of the distribution; where none is installed that of the program, and "unknown" without one."""
+    try:
+        return importlib.metadata.version("ashlar-gpu")
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    try:
+        return subprocess.run([program(), "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    except (NotFound, OSError, subprocess.SubprocessError):
+        return "unknown"
 
 
 def _find(paths: List[str], what: str) -> str:

@@ -9,7 +9,7 @@ The page is the one of `ashlar report`.
 import os
 import subprocess
 import tempfile
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Union
 
 from ashlar_gpu import _program
 from ashlar_gpu._errors import Error
@@ -18,12 +18,12 @@ from ashlar_gpu._page import Page
 from ashlar_gpu._sources import Source, files_of
 
 def report(source: Source, *, capacity: Optional[Size] = None, conf: Optional[str] = None,
-           compat: Optional[str] = None, device: Optional[int] = None, device_used: Optional[Size] = None,
+           compat: Optional[str] = None, device: Union[int, str, None] = None, device_used: Optional[Size] = None,
            memory_fraction: Optional[float] = None, timeout: Optional[float] = None) -> Page:
     """What explain says as a page: memory over time, the segments at any moment, what-ifs, causes.
 
     `source` is what explain takes; several paths stand side by side. The keywords are the flags of `ashlar report`
-    (docs/guide/report.md). Raises Error.
+    (ashlar guide report). Raises Error.
 
         ashlar_gpu.report(["rank0.pickle", "rank1.pickle"]).save("page.html")
     """

@@ -12,10 +12,10 @@ from ashlar_gpu.results.sweep import Sweep
 def sweep(traces: Union[Path, Sequence[Path]], *, confs: Union[str, Sequence[str], None] = None,
           budget: Optional[int] = None, seconds: Optional[float] = None, jobs: Optional[int] = None,
           rows: Optional[int] = None, capacity: Optional[Size] = None, conf: Optional[str] = None,
-          compat: Optional[str] = None, device: Optional[int] = None, memory_fraction: Optional[float] = None,
+          compat: Optional[str] = None, device: Union[int, str, None] = None, memory_fraction: Optional[float] = None,
           timeout: Optional[float] = None) -> Sweep:
     """Replays the traces under many settings, best first. The keywords are the flags of `ashlar sweep`
-    (docs/guide/sweep.md); `confs` are the only settings to try. Raises Error.
+    (ashlar guide sweep); `confs` are the only settings to try. Raises Error.
 
         ashlar_gpu.sweep(["rank0.pickle", "rank1.pickle"], capacity="80GiB").paste
     """

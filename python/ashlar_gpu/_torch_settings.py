@@ -3,7 +3,7 @@ program says, the last of which wins.
 
     merged("max_split_size_mb:128", torch_version="2.14.1")  ->  "compat:torch-latest,max_split_size_mb:128"
 
-Keys and values are docs/library/settings.md's; what is wrong with them the library says when they are used.
+Keys and values are those of `ashlar guide settings`; what is wrong with them the library says when they are used.
 """
 
 import os

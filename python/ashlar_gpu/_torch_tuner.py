@@ -1,4 +1,4 @@
-"""The tuner of PyTorch's allocator (docs/library/tuner.md): a thread that has `ashlar tune` look at the last steps.
+"""The tuner of PyTorch's allocator (ashlar guide tuner): a thread that has `ashlar tune` look at the last steps.
 
     tuner = Tuner("advise", handle, told=print)     # or "switch"
     tuner.look()                                    # now, on this thread: the decision's line

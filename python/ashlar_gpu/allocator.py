@@ -53,7 +53,7 @@ def stream_of(stream):
 
 
 def configure(conf):
-    """The settings of allocators that are not open yet; None: those of ASHLAR_CONF again. docs/library/settings.md"""
+    """The settings of allocators that are not open yet; None: those of ASHLAR_CONF again. ashlar guide settings"""
     c.configure_process(conf)
 
 

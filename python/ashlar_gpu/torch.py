@@ -13,7 +13,7 @@ can be built; else by its plug-in, which offers less, and one line says so (docs
 Without install `pool` gives one torch.cuda.MemPool of PyTorch's own allocator whose memory comes from Ashlar.
 
 Settings: PYTORCH_CUDA_ALLOC_CONF, then ASHLAR_CONF, then `conf`; the last that names a key wins. Their rules are those of
-the release of PyTorch that runs (docs/library/settings.md). Errors are one line. Threads: install once, from one thread.
+the release of PyTorch that runs (ashlar guide settings). Errors are one line. Threads: install once, from one thread.
 """
 
 import atexit
@@ -87,7 +87,7 @@ def _install_pluggable():
 
 def install(conf=None, takes_pytorch_conf=True, tune=None, interface=None):
     """Makes Ashlar PyTorch's allocator in this process. `conf`: settings; `takes_pytorch_conf`: PYTORCH_CUDA_ALLOC_CONF's
-    too. `tune`: "advise" or "switch" (docs/library/tuner.md), else ASHLAR_TUNE. `interface`: "native" or "pluggable", else
+    too. `tune`: "advise" or "switch" (ashlar guide tuner), else ASHLAR_TUNE. `interface`: "native" or "pluggable", else
     ASHLAR_TORCH_INTERFACE, else native where it can be. Error where CUDA has been used already, or a setting is wrong."""
     global _installed
     mode, wanted = _torch_tuner.mode_of(tune), _wanted_interface(interface)

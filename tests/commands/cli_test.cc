@@ -139,7 +139,8 @@ TEST_F(CliTest, UsageErrorsAreTwo) {
     ExpectError(Run(command + trace + " --compat torch-9"), 2, {"--compat", "torch-9", "torch-2.6"});
     ExpectError(Run(command + trace + " --free-order size"), 2, {"--free-order", "size", "address"});
     ExpectError(Run(command + trace + " --segment-addresses up"), 2, {"--segment-addresses", "descending"});
-    ExpectError(Run(command + trace + " --device x"), 2, {"--device: 'x' is not a whole number; see ashlar "});
+    ExpectError(Run(command + trace + " --device x"), 2,
+                {"--device: neither the index of a device, such as 0, nor a card: "});
     ExpectError(Run(command + trace + " --memory-fraction x"), 2, {"--memory-fraction: 'x' is not a number"});
     for (const char* flag : {"--capacity", "--compat", "--free-order", "--segment-addresses", "--device-costs"}) {
       ExpectError(Run(command + trace + " " + flag + " ''"), 2, {flag, "the value is empty: give one"});
@@ -157,6 +158,53 @@ TEST_F(CliTest, ABriefAnswerEndsWithWhy) {
   ExpectError(Run("explain '" + std::string(kCliExample) + "' --brief --format markdown"), 2, {"--brief", "--format"});
 }
 
+// A number is an index and a name a card, which is asked about.
+TEST_F(CliTest, ADeviceIsAnIndexOrACard) {
+  const std::string explain = "explain '" + std::string(kCliExample) + "' ";
+  const auto elsewhere = [&](const std::string& flags) {
+    const Result result = Run(explain + "--json " + flags);
+    EXPECT_EQ(result.code, 0) << result.error;
+    return nlohmann::json::parse(result.out)["elsewhere"];
+  };
+  EXPECT_TRUE(elsewhere("").is_null());
+  EXPECT_TRUE(elsewhere("--device 0").is_null());
+  EXPECT_TRUE(elsewhere("--capacity 12GiB").is_null()) << "the recorded device";
+  const nlohmann::json card = elsewhere("--device L4");
+  EXPECT_EQ(card, elsewhere("--capacity l4"));
+  EXPECT_EQ(card["card"], "L4");
+  EXPECT_EQ(card["fits"], true);
+  EXPECT_EQ(card["peak_bytes"].get<std::uint64_t>() <= card["allocator_bytes"].get<std::uint64_t>(), true);
+  EXPECT_EQ(elsewhere("--capacity 8GiB")["fits"], false) << "less than was held";
+  EXPECT_EQ(elsewhere("--capacity 24GiB")["fits"], true);
+  EXPECT_THAT(Run(explain + "--device T4").out, HasSubstr("\nWOULD IT FIT   yes, on T4 (14.76 GiB): peak "));
+  EXPECT_THAT(Run(explain + "--device T4 --format markdown").out, HasSubstr("**Would it fit?** yes, on T4"));
+
+  ExpectError(Run(explain + "--device L5"), 2, {"--device", "neither the index of a device", "'L5'"});
+  ExpectError(Run(explain + "--device L4 --capacity 24GiB"), 2, {"--device", "--capacity"});
+  ExpectError(Run("diff --device L4 '" + std::string(kCliExample) + "' '" + kCliExample + "'"), 2,
+              {"as it was recorded", "ashlar explain --device L4"});
+  ExpectError(Run("bound --device L4 '" + std::string(kCliExample) + "'"), 2, {"--device", "no index"});
+  ExpectError(Run("estimate nobody/Model-3"), 3, {"No such file", "hf download nobody/Model-3 config.json"});
+  ExpectError(Run(explain + "--device-used 99TiB"), 2, {"--device-used", "'99TiB' is not between"});
+  EXPECT_THAT(Run("estimate --parameters 1000 --device GTX1080").error, Not(HasSubstr("did you mean")));
+  ExpectError(Run("estimate --parameters 1000 --device 0"), 2, {"'0' is the index of a device", "a card by its name"});
+  const std::string trace = Write("trace.txt", kTrace);
+  EXPECT_EQ(Run("check " + trace + " --max-ooms 0 --device L4").code, 0) << "requests run on the card";
+}
+
+TEST_F(CliTest, MarkdownIsForIssues) {
+  const std::string trace = Write("a_b.txt", kTrace);
+  const Result check = Run("check --format markdown --max-reserved 21MiB --max-ooms 0 " + trace);
+  EXPECT_EQ(check.code, 1);
+  EXPECT_THAT(check.out,
+              AllOf(StartsWith("### Failed: of 2: 1 broken, 1 not in this trace\n"), HasSubstr("a\\_b.txt**"),
+                    HasSubstr("| max-reserved | 21.00 MiB | 22.00 MiB | **broken** | over by 1.00 MiB")));
+  const Result sweep = Run("sweep --format markdown --budget 4 '" + std::string(kCliExample) + "'");
+  EXPECT_THAT(sweep.out, AllOf(StartsWith("### "), HasSubstr("\n```\nexport PYTORCH_CUDA_ALLOC_CONF="),
+                               HasSubstr("| settings | peak | driver calls |"), HasSubstr("as recorded |")));
+  ExpectError(Run("sweep --format markdown --json " + trace), 2, {"--format", "--json"});
+}
+
 TEST_F(CliTest, ACheckThatFailsIsOne) {
   const std::string trace = Write("trace.txt", kTrace);  // reserves 22 MiB
   const Result holds = Run("check " + trace + " --max-reserved 22MiB");
@@ -165,7 +213,9 @@ TEST_F(CliTest, ACheckThatFailsIsOne) {
   const std::string xml = folder_ + "junit.xml";
   const Result broken = Run("check " + trace + " --max-reserved 21MiB --junit " + xml);
   EXPECT_EQ(broken.code, 1);
-  EXPECT_THAT(broken.out, HasSubstr("over by 1.00 MiB"));
+  EXPECT_THAT(broken.out,
+              AllOf(HasSubstr("over by 1.00 MiB"), StartsWith("FAILED  of 1: 1 broken, 0 not in this trace\n"
+                                                              "NEXT    ashlar explain ")));
   EXPECT_THAT(broken.error, IsEmpty());
   EXPECT_THAT(FileBytes(xml), HasSubstr("failures=\"1\""));
   EXPECT_EQ(Run("check " + trace + " --max-ooms 0").code, 4) << "not known without a capacity";

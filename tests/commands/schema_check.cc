@@ -28,10 +28,10 @@ bool IsOfAnyType(const Json& value, const Json& types) {
 }
 
 bool IsKnownKeyword(const std::string& keyword) {
-  static const std::set<std::string> kKnown = {"$schema", "title",    "description", "$defs",    "$ref",
-                                               "anyOf",   "type",     "items",       "enum",     "minimum",
-                                               "maximum", "minItems", "properties",  "maxItems", "additionalProperties",
-                                               "required"};
+  static const std::set<std::string> kKnown = {
+      "$schema", "$id",  "title",   "description", "$defs",    "$ref",       "anyOf",    "type",
+      "items",   "enum", "minimum", "maximum",     "minItems", "properties", "maxItems", "additionalProperties",
+      "required"};
   return kKnown.count(keyword) > 0;
 }
 

@@ -34,6 +34,11 @@ TEST_F(DryRunCommandTest, TheProgramsOutputAndExitCodeAreItsOwn) {
   EXPECT_EQ(killed.code, 137);
   EXPECT_THAT(killed.error, AllOf(HasSubstr("exit code 137: signal 9"),
                                   HasSubstr("not known: the program ended before its end, with signal 9 (SIGKILL)")));
+  EXPECT_THAT(killed.error, HasSubstr("\nTRY FIRST      mend what ended the program"));
+  const Result markdown = Run("dry-run --format markdown -- sh -c 'echo said; exit 7'");
+  EXPECT_EQ(markdown.code, 7);
+  EXPECT_THAT(markdown.out, AllOf(StartsWith("### Dry run: not known: "), HasSubstr("\n- exit code: 7\n")));
+  EXPECT_EQ(markdown.error, "said\n") << "beside the answer";
   const Result input = Run("dry-run -- cat", "< " + Write("input", "from the user\n"));
   EXPECT_EQ(input.out, "from the user\n");
 }

@@ -5,6 +5,7 @@ wheel_test.py WHEEL [arguments of unittest]. A part whose tool or environment is
 """
 
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -80,6 +81,13 @@ class WheelTest(unittest.TestCase):
         lines = checks.run(self.bin / "python", "-c", code).splitlines()
         self.assertEqual(lines, [str(self.native / "bin/ashlar"), str(self.native / "lib/libashlar.so.1")])
         self.assertTrue((self.package / "py.typed").exists())
+
+    def test_version_and_schemas(self):
+        code = "import ashlar_gpu; print(ashlar_gpu.__version__)"
+        self.assertEqual(checks.run(self.bin / "python", "-c", code).strip(), checks.VERSION)
+        for name in checks.run(self.bin / "ashlar", "schema").split():
+            schema = json.loads(checks.run(self.bin / "ashlar", "schema", name))
+            self.assertTrue(schema["$id"].endswith(f"/{name}.schema.json"), name)
 
     def test_entry_points(self):
         code = ("import importlib.metadata as m, importlib.util as u\n"

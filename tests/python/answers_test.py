@@ -73,6 +73,10 @@ class Explain(unittest.TestCase):
         with self.assertRaises(dataclasses.FrozenInstanceError):
             self.answer.verdict = "healthy"
 
+    def test_the_package_has_its_version(self):
+        self.assertRegex(ashlar_gpu.__version__, r"^\d+\.\d+\.\d+")
+        self.assertFalse(hasattr(ashlar_gpu, "nothing_of_it"))
+
     def test_survives_pickle(self):
         self.assertEqual(pickle.loads(pickle.dumps(self.answer)), self.answer)
 

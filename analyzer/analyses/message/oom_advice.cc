@@ -13,6 +13,11 @@ using formats::OomMessage;
 constexpr absl::string_view kSnapshotStep =
     "To see which tensors hold the memory and which pin segments, record a snapshot: the first line at the start of "
     "the program, the second right after the failure. Then run ashlar explain snapshot.pickle.";
+constexpr absl::string_view kRecordStep =
+    "To see which tensors hold the memory and which pin segments, have the run recorded. The first line changes "
+    "nothing "
+    "in the program. With the second in it, the traceback of a failure ends with the answer. The last two need PyTorch "
+    "alone: one at the program's start, one right after the failure, and then ashlar explain snapshot.pickle.";
 constexpr absl::string_view kStatisticsStep =
     "This message cannot tell which arrays hold the memory. Have the allocator tell it: run the line below right "
     "before the step that fails, and read it together with this message.";
@@ -34,6 +39,12 @@ constexpr absl::string_view kHostLevers =
 std::vector<std::string> TorchLines() {
   return {"torch.cuda.memory._record_memory_history(max_entries=100000)",
           "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
+}
+
+std::vector<std::string> RecordLines() {
+  std::vector<std::string> out = {"ashlar record -- python YOUR_PROGRAM.py", "import ashlar_gpu; ashlar_gpu.on_oom()"};
+  for (const std::string& line : TorchLines()) out.push_back(line);
+  return out;
 }
 
 std::vector<std::string> NativeLines() { return {"ashlar record -- ./program", "ashlar run-under -- ./program"}; }
@@ -77,7 +88,7 @@ const std::vector<MessageAdvice>& AdviceTable() {
        "the environment (ComfyUI: --disable-cuda-malloc): the message then tells the parts, and a snapshot can be "
        "recorded.",
        {"export PYTORCH_CUDA_ALLOC_CONF=backend:native"}},
-      {"pt-", kTorchLevers, kSnapshotStep, TorchLines()},
+      {"pt-", kTorchLevers, kRecordStep, RecordLines()},
       {"jax-xla",
        "fewer or smaller arrays: a smaller batch, jax.checkpoint (remat), donated arguments, sharding over more "
        "devices",
@@ -96,11 +107,11 @@ const std::vector<MessageAdvice>& AdviceTable() {
        "pool.free_all_blocks() before the step, a larger limit where one is set, or smaller arrays",
        kStatisticsStep,
        {"pool = cupy.get_default_memory_pool()", "print(pool.used_bytes(), pool.total_bytes())"}},
-      {"cuda-library", kTorchLevers, kSnapshotStep, TorchLines()},
-      {"cudnn", kTorchLevers, kSnapshotStep, TorchLines()},
-      {"nccl", kTorchLevers, kSnapshotStep, TorchLines()},
-      {"accelerate", "a smaller model, or one that is sharded or offloaded: no batch size fits", kSnapshotStep,
-       TorchLines()},
+      {"cuda-library", kTorchLevers, kRecordStep, RecordLines()},
+      {"cudnn", kTorchLevers, kRecordStep, RecordLines()},
+      {"nccl", kTorchLevers, kRecordStep, RecordLines()},
+      {"accelerate", "a smaller model, or one that is sharded or offloaded: no batch size fits", kRecordStep,
+       RecordLines()},
       {"vllm",
        "max_num_seqs, max_model_len, the weights' precision, tensor_parallel_size; gpu_memory_utilization, up where "
        "the "

@@ -152,7 +152,7 @@ class MadeUpLine:
 
 @dataclasses.dataclass(frozen=True)
 class MadeUp:
-    total: int  # How many: control flow may hang on them.
+    total: int  # How many: control flow may depend on them.
     lines: Tuple[MadeUpLine, ...]  # Most first.
 
 

@@ -240,7 +240,7 @@ class Fix:
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    name: str  # Stable key, see docs/guide/explain.md.
+    name: str  # Stable key, see ashlar guide explain.
     sentence: str  # What the cause is, in one sentence.
     finding: Literal["found", "absent", "not_in_trace"]  # Whether it was found; not_in_trace: the input cannot show it.
     # Of a found one; proven: seen, by the figures, by the blocks' own frames and lives, or by a replay of all requests
@@ -328,6 +328,19 @@ class SettingRun:
 
 
 @dataclasses.dataclass(frozen=True)
+class Elsewhere:
+    card: Optional[str]  # Its name in the table of GPUs; null where a size was given.
+    total_bytes: int  # Its memory.
+    allocator_bytes: int  # What is left of it beside the context.
+    fits: Optional[bool]  # Null where the input does not tell all that the program would ask for.
+    # The settings that the answer is about, as for PYTORCH_CUDA_ALLOC_CONF; null where none was replayed, or none
+    # helps.
+    conf: Optional[str]
+    peak_bytes: Optional[int]  # Greatest sum of segments under them.
+    sentence: str  # The answer in words.
+
+
+@dataclasses.dataclass(frozen=True)
 class Action:
     # How it is known: the program was run again with it, the recorded requests were replayed with it, the bytes of its
     # cause say it, or a message alone does not tell.
@@ -348,7 +361,7 @@ class Note:
 class Explanation(ExplanationAnswer):
     source: str  # What was read: kind, generation, device, number of events.
     headline: str  # What happened, in one line.
-    # Kind of the failure, see docs/guide/explain.md.
+    # Kind of the failure, see ashlar guide explain.
     verdict: Literal["capacity", "nearly_full", "fragmentation", "outside", "limit", "leak", "host_memory", "healthy", "unknown"]
     # False where rounding of printed figures, or what the input leaves out, could change the verdict.
     verdict_certain: bool
@@ -401,6 +414,8 @@ class Explanation(ExplanationAnswer):
     # The program itself, run again by a dry run under a setting that gets past its failed request; null where it was
     # not.
     run_again: Optional[SettingRun]
+    # Whether the run would fit another device that was asked about; null where none was.
+    elsewhere: Optional[Elsewhere]
     next_step: Optional[str]  # How to learn more.
     next_lines: Tuple[str, ...]  # Lines of Python for the next step.
     actions: Tuple[Action, ...]  # What to do, at most three, the surest first; empty: nothing is known to help.

@@ -33,7 +33,7 @@ class Trace:
 
 @dataclasses.dataclass(frozen=True)
 class Risk:
-    name: str  # Stable key, see docs/guide/sweep.md.
+    name: str  # Stable key, see ashlar guide sweep.
     # A note does not count in the ranking; what is not recommended is never advised.
     level: Literal["none", "note", "caution", "not_recommended"]
     sentence: str  # What goes wrong.

@@ -17,6 +17,8 @@ TEST_F(SchemaCommandTest, TheSchemasOfAnswersAreTheirFields) {
     const std::string file = entry.path().filename().string();
     const std::string name = file.substr(0, file.find('.'));
     files.insert(name);
+    EXPECT_THAT(FileBytes(entry.path().string()),
+                testing::HasSubstr("\"$id\": \"https://ashlar.invalid/schemas/" + file + "\""));
     EXPECT_EQ(Run("schema " + name).out, FileBytes(entry.path().string()))
         << "ashlar schema " << name << " > docs/schemas/" << file << ", then python3 python/make_results.py";
   }

@@ -168,6 +168,9 @@ TEST(ExplainExampleTest, TextAndJsonAgreeAndFollowTheSchema) {
   answers::ExplainSettings again = WithCapacity(12 * kGiB);
   again.run_again = answers::SettingRun{"expandable_segments:True", /*ends=*/true, 11 * kGiB};
   ExpectSound(MustExplain(again), schema);
+  answers::ExplainSettings elsewhere;
+  elsewhere.other_device = answers::OtherDevice{"L4", 22 * kGiB};
+  ExpectSound(MustExplain(elsewhere), schema);
   ExpectSound(MustExplainSnapshot(LeakingTraining()), schema);
   ExpectSound(MustExplainSnapshot(PoolCases().front().make().snapshot), schema);
   ExpectSound(MustExplainSnapshot(LeakyProgram()), schema);

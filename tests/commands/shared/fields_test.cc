@@ -76,9 +76,10 @@ TEST(FieldsTest, SomeOfTheFieldsAreAnObjectOfAnotherName) {
 }
 
 TEST(FieldsTest, TypesOfValuesTellTheSchema) {
-  EXPECT_EQ(SchemaTextOf<FieldsAnswer>("ashlar test", "An answer."), R"({
+  EXPECT_EQ(SchemaTextOf<FieldsAnswer>("test", "An answer."), R"({
   "$schema": "https://json-schema.org/draft/2020-12/schema",
-  "title": "ashlar test",
+  "$id": "https://ashlar.invalid/schemas/test.schema.json",
+  "title": "ashlar test --json",
   "description": "An answer.",
   "$ref": "#/$defs/answer",
   "$defs": {

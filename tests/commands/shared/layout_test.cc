@@ -47,6 +47,27 @@ TEST_F(LayoutTest, TheWidthIsClampedAndGoesBack) {
   EXPECT_EQ(LabelRoom(32, 90), 90u);
 }
 
+// The first form in which all rows fit; the last is cut at a word. Without a terminal the fullest.
+TEST_F(LayoutTest, ARowLosesColumnsAndIsNeverBroken) {
+  const std::string wide(70, 'x');
+  const std::vector<RowTexts> forms = {{wide + " 12 calls", "short  "}, {wide, "s"}, {"the row without columns", "s"}};
+  const auto rows = [&forms] {
+    std::string out;
+    AppendRows(forms, out);
+    return out;
+  };
+  EXPECT_EQ(rows(), wide + " 12 calls\nshort\n");
+  SetTextWidth(79);
+  EXPECT_EQ(rows(), wide + " 12 calls\nshort\n");
+  SetTextWidth(78);
+  EXPECT_EQ(rows(), wide + "\ns\n");
+  SetTextWidth(60);
+  EXPECT_EQ(rows(), "the row without columns\ns\n");
+  std::string cut;
+  AppendRows({{"a row of " + std::string(30, 'y') + " " + std::string(30, 'z')}}, cut);
+  EXPECT_EQ(cut, "a row of " + std::string(30, 'y') + " ...\n");
+}
+
 TEST_F(LayoutTest, NoLineIsWiderThanTheTerminal) {
   for (const std::size_t width : {60u, 80u, 120u, 200u}) {
     SetTextWidth(width);

@@ -108,7 +108,7 @@ TEST(SweepReportTest, WhatHoldsForSeveralTracesIsSaidOnce) {
     for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++out;
     return out;
   };
-  EXPECT_EQ(count("baseline fidelity"), 1u) << text;
+  EXPECT_EQ(count("fidelity 100.00 %: "), 1u) << text;
   EXPECT_EQ(count("  - a/run.pickle, b/run.pickle, other.pickle: replayed as torch-2.10"), 1u) << text;
   EXPECT_EQ(count("  - run.trace: "), 3u) << text;
 }

@@ -35,6 +35,7 @@ export type Explanation = {
   advice: string | null;
   own_allocator: OwnAllocator | null;
   run_again: SettingRun | null;
+  elsewhere: Elsewhere | null;
   next_step: string | null;
   next_lines: string[];
   actions: Action[];
@@ -305,6 +306,16 @@ export type SettingRun = {
   conf: string;
   ends: boolean;
   peak_reserved_bytes: number;
+};
+
+export type Elsewhere = {
+  card: string | null;
+  total_bytes: number;
+  allocator_bytes: number;
+  fits: boolean | null;
+  conf: string | null;
+  peak_bytes: number | null;
+  sentence: string;
 };
 
 export type Action = {

@@ -262,7 +262,9 @@ TEST(OomMessageVerdictTest, UnknownStaysNull) {
 TEST(OomMessageVerdictTest, WhatToDoNextIsExact) {
   const OomMessageVerdict verdict = Judge(kCutV100);
   EXPECT_EQ(verdict.next_lines,
-            (std::vector<std::string>{"torch.cuda.memory._record_memory_history(max_entries=100000)",
+            (std::vector<std::string>{"ashlar record -- python YOUR_PROGRAM.py",  // needs no change of the program
+                                      "import ashlar_gpu; ashlar_gpu.on_oom()",
+                                      "torch.cuda.memory._record_memory_history(max_entries=100000)",
                                       "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"}));
   EXPECT_FALSE(verdict.next_step.empty());
   EXPECT_EQ(Judge(kHip).next_lines, verdict.next_lines);  // the same names there
