@@ -14,7 +14,7 @@ from rows import Row, Verdict
 from sizes import mib
 
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'hollow', 'python'))
-from ashlar_hollow.fit import loss  # noqa: E402
+from ashlar_hollow.fit import embeddings, loss  # noqa: E402
 
 FOLDER = os.path.join(HERE, 'fitted')
 MOST_SECONDS = 900
@@ -114,6 +114,22 @@ PROGRAMS = {
     'growing': Fitted('2560MiB', ['expandable-segments'], [
         ('import torch\n', 'import os\n\nos.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"\nimport torch\n')],
         ('expandable-segments', 'no-foreach')),
+    'hidden_states': Fitted('1000MiB', ['release-outputs'], [('    optimizer.step()\n', '    optimizer.step()\n    del outputs\n')],
+                            ('release-outputs', 'no-foreach')),
+    'cycles': Fitted('1400MiB', ['gc-collect'], [
+        ('import torch\n', 'import gc\n\nimport torch\n'), ('    loss = one.again()\n', '    gc.collect()\n    loss = one.again()\n')],
+        ('gc-collect', 'no-foreach')),
+    'large_embedding': Fitted('1500MiB', ['embeddings-to-host'], [
+        ('model.cuda()\n', embeddings.SOURCE + 'stay_on_host(model[0])\nmodel.cuda()\n')], ('embeddings-to-host', 'no-foreach')),
+    'deep': Fitted('1900MiB', ['freeze-half'], [
+        ('optimizer = ', 'for block in model[:6]:\n    block.requires_grad_(False)\noptimizer = ')], ('freeze-half', 'no-foreach'), allow='frozen'),
+    'long_texts': Fitted('1700MiB', ['length=512'], [('    ids = ids.cuda()', '    ids = ids[:, :512].cuda()')],
+                         ('length', 'fused-optimizer'), allow='length'),
+    'stages': Fitted('1330MiB', ['checkpointing-heaviest=0+1'], [
+        ('for stage in self.stages:\n            x = stage(x)',
+         'for index, stage in enumerate(self.stages):\n'
+         '            x = torch.utils.checkpoint.checkpoint(stage, x, use_reentrant=False) if index < 2 else stage(x)')],
+        ('checkpointing-heaviest', 'no-foreach')),
     'generation': Fitted('1GiB', ['no-grad-eval'], [
         ('    output = model(', '    with torch.no_grad():\n        output = model(')], ('no-grad-eval', 'no-cache')),
     'function_loop': Fitted('1990MiB', ['half-batch'], [
@@ -168,6 +184,29 @@ def judge_fit(bench, name, fitted):
     return verdict
 
 
+# Of the seeds, the shuffle of the first puts three long texts into a batch; of the other it does not.
+SHUFFLED = 'intermittent'
+SHUFFLED_CARD = '1500MiB'
+SEEDS = {'3': False, '1': True}
+
+
+def judge_shuffles(bench):
+    """Whether it fails is chance, and the answer of each seed is that of any: it fails, and half of the batch fits."""
+    verdict = Verdict()
+    script = os.path.join(FOLDER, f'{SHUFFLED}.py')
+    python = venvs.python_of(programs.HOME)
+    for seed, fits in SEEDS.items():
+        run = bench.dry_run(python, [script, seed], ['--capacity', SHUFFLED_CARD, '--once'], cwd=bench.new_folder('seed'), keeps=False)
+        verdict.equal(f'seed {seed} fits in its own order', run.code == 0, fits)
+        command = [bench.ashlar, 'fit', '--capacity', SHUFFLED_CARD, '--json', '--only', 'half-batch,no-foreach', '--', python, script, seed]
+        answer = json.loads(start(command, most_seconds=MOST_SECONDS, cwd=bench.new_folder('fit')).out)
+        verdict.equal(f'seed {seed}: the longest come first', answer['has_worst_first'], True)
+        verdict.equal(f'seed {seed}: fits in any order', answer['as_it_is']['fits'], False)
+        verdict.equal(f'seed {seed}: fails at step', answer['as_it_is']['failed_step'], 1)
+        verdict.equal(f'seed {seed}: the set', answer['set'] and answer['set']['changes'], ['half-batch'])
+    return verdict
+
+
 def rows():
-    return [Row('fit', name, 60, lambda bench, n=name, f=fitted: judge_fit(bench, n, f), is_usual=fitted.home == programs.HOME)
+    return [Row('fit', SHUFFLED, 60, judge_shuffles)] + [Row('fit', name, 60, lambda bench, n=name, f=fitted: judge_fit(bench, n, f), is_usual=fitted.home == programs.HOME)
             for name, fitted in PROGRAMS.items()]

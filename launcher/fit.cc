@@ -10,19 +10,23 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "commands/fit/fit_sets.h"
+#include "analyzer/gpus/gpu_table.h"
 #include "console/command.h"
 #include "console/given_command.h"
 #include "console/installed_files.h"
 #include "console/output_file.h"
 #include "console/progress_line.h"
 #include "launcher/apart.h"
+#include "launcher/fit_cards.h"
+#include "launcher/fit_page.h"
 #include "launcher/fit_runs.h"
+#include "launcher/fit_search.h"
 #include "launcher/fit_vary.h"
 #include "launcher/hollow_program.h"
 #include "launcher/launcher.h"
@@ -37,18 +41,27 @@ namespace {
 
 using answers::FitAnswer;
 using answers::FitChange;
-using answers::FitRow;
-using answers::FitSet;
+using answers::FitValues;
 using answers::FitVerdict;
 using Clock = std::chrono::steady_clock;
-using Asked = FitRuns::Asked;
 
 constexpr double kDefaultBudget = 180;  // seconds
+constexpr char kSetGoal[] = "set", kBatchGoal[] = "largest-batch", kCardsGoal[] = "cards", kLongestGoal[] = "longest";
 constexpr char kNeedsCard[] =
     "give the card that the program must fit on, as in: ashlar fit --device T4 -- python train.py";
 constexpr char kNeedsTorch[] =
     "no process trained or called a model of PyTorch, or its Python could not be reached: there is nothing to change "
     "from outside";
+
+constexpr char kNeedsLength[] =
+    "--goal longest: give the argument of the length, as in: ashlar fit --device T4 --goal longest "
+    "--vary=--length:128..8192 -- python train.py";
+constexpr char kNeedsNoCard[] =
+    "--goal cards: looks for the least card of the table: leave --device and --capacity out; or give --vary={}:1..8 "
+    "for "
+    "the least number of such cards, as in: ashlar fit --device T4 --goal cards --vary={}:1..8 -- torchrun "
+    "--nproc-per-node {} train.py";
+constexpr char kNeedsGoal[] = "--with: goes with --vary and with --goal largest-batch, longest and cards";
 
 struct FitFlags {
   std::vector<std::string> program;
@@ -58,8 +71,10 @@ struct FitFlags {
   std::string budget;
   std::string allow;
   std::string only;
-  std::string goal = "set";
+  std::string with;
+  std::string goal = kSetGoal;
   std::string vary;
+  std::string page;
   std::string format = "text";
   bool json = false;
   std::string json_to;
@@ -88,155 +103,6 @@ std::vector<std::string> ReadList(const std::string& text) {
   return text.empty() ? std::vector<std::string>() : absl::StrSplit(text, ',');
 }
 
-// The search, which adds to the answer what it tried.
-class FitSearch {
- public:
-  FitSearch(FitRuns& runs, double most_seconds, double budget, FitAnswer& answer)
-      : runs_(runs), most_seconds_(most_seconds), budget_(budget), answer_(answer) {}
-
-  // The program as it is on the card, and each change alone. Unavailable where the program does not come to its end
-  // when it is run again as it is.
-  absl::Status RunRows() {
-    std::vector<Asked> asked = {{{}, /*on_card=*/true, /*is_whole=*/true}};
-    for (const FitChange& change : answer_.changes) {
-      if (change.applies) asked.push_back({{change.name}});
-    }
-    std::vector<FitRow> rows = runs_.Run(asked, Most());
-    if (!rows.front().why_not.empty()) {
-      return absl::UnavailableError(
-          absl::StrCat("the program cannot be run again beside its first run: ", rows.front().why_not));
-    }
-    answer_.base.verdict = rows.front().verdict;
-    answer_.base.failed_step = rows.front().failed_step;
-    answer_.base.ran_on_card = true;
-    answer_.rows.assign(std::make_move_iterator(rows.begin() + 1), std::make_move_iterator(rows.end()));
-    return absl::OkStatus();
-  }
-
-  // What the set that was found computes, beside the program as it is.
-  void CountOperations() {
-    if (!answer_.set.has_value() || IsOver()) return;
-    const std::vector<std::uint64_t> counts = runs_.CountOperations({{}, answer_.set->changes}, Most());
-    answer_.base.operations = counts[0];
-    answer_.set->operations = counts[1];
-  }
-
-  void FindSet() {
-    for (const FitRow& row : answer_.rows) {
-      if (row.verdict != FitVerdict::kFits || !answer_.ChangeNamed(row.changes.front()).IsFree()) continue;
-      answer_.sets.push_back(row);
-      if (Prove(row)) return;
-    }
-    std::vector<FitSet> waiting = answers::SetsByPrice(answer_);
-    std::reverse(waiting.begin(), waiting.end());  // the cheapest last
-    while (!waiting.empty() && !answer_.set.has_value()) {
-      std::vector<FitSet> next;
-      while (!waiting.empty() && next.size() < runs_.at_once()) {
-        if (!IsOver() || FitsAlone(waiting.back())) {
-          next.push_back(std::move(waiting.back()));
-        } else {
-          ++answer_.untried;
-        }
-        waiting.pop_back();
-      }
-      TrySets(next);
-    }
-    if (answer_.set.has_value()) answer_.untried = 0;  // what is left is dearer
-  }
-
- private:
-  bool IsOver() const { return SecondsSince(began_) > budget_; }
-  double Most() const { return std::min(most_seconds_, std::max(budget_ - SecondsSince(began_), 1.0)); }
-
-  // Its changes that are not free do by themselves, as is known of a single one.
-  bool FitsAlone(const FitSet& set) const {
-    const FitRow* row = KnownRow(set.priced);
-    return row != nullptr && row->verdict == FitVerdict::kFits;
-  }
-
-  void TrySets(const std::vector<FitSet>& sets) {
-    std::vector<std::vector<std::string>> changes;
-    for (const FitSet& set : sets) changes.push_back(FitsAlone(set) ? set.priced : set.changes);
-    for (const FitRow& row : RowsOf(changes)) {
-      if (row.verdict != FitVerdict::kFits && row.changes.size() == 1) continue;  // it has its row
-      answer_.sets.push_back(row);
-      if (row.verdict == FitVerdict::kFits && Prove(WithoutUseless(row))) return;
-    }
-  }
-
-  // A set of one change has its row already.
-  const FitRow* KnownRow(const std::vector<std::string>& changes) const {
-    for (const std::vector<FitRow>* rows : {&answer_.rows, &answer_.sets}) {
-      for (const FitRow& row : *rows) {
-        if (row.changes == changes && row.verdict != FitVerdict::kNotKnown) return &row;
-      }
-    }
-    return nullptr;
-  }
-
-  std::vector<FitRow> RowsOf(const std::vector<std::vector<std::string>>& sets) {
-    std::vector<Asked> asked;
-    for (const std::vector<std::string>& set : sets) {
-      if (KnownRow(set) == nullptr) asked.push_back({set});
-    }
-    std::vector<FitRow> ran = asked.empty() ? std::vector<FitRow>() : runs_.Run(asked, Most());
-    std::vector<FitRow> out;
-    std::size_t next = 0;
-    for (const std::vector<std::string>& set : sets) {
-      const FitRow* known = KnownRow(set);
-      out.push_back(known != nullptr ? *known : ran[next++]);
-    }
-    return out;
-  }
-
-  // Without the changes that cost nothing and are not needed either.
-  FitRow WithoutUseless(const FitRow& row) {
-    std::vector<std::vector<std::string>> fewer;
-    if (IsOver()) return row;
-    for (const std::string& name : row.changes) {
-      if (row.changes.size() > 1 && answer_.ChangeNamed(name).IsFree()) fewer.push_back(Less(row.changes, name));
-    }
-    std::vector<std::string> kept = row.changes;
-    std::optional<FitRow> best;
-    const std::vector<FitRow> ran = RowsOf(fewer);
-    for (std::size_t i = 0; i < ran.size(); ++i) {
-      if (ran[i].verdict != FitVerdict::kFits) continue;
-      for (const std::string& name : row.changes) {
-        if (std::find(fewer[i].begin(), fewer[i].end(), name) == fewer[i].end()) kept = Less(kept, name);
-      }
-      if (!best.has_value()) best = ran[i];
-    }
-    if (!best.has_value()) return row;
-    if (kept.empty() || kept == best->changes) return *best;
-    const FitRow least = RowsOf({kept}).front();
-    return least.verdict == FitVerdict::kFits ? least : *best;
-  }
-
-  static std::vector<std::string> Less(std::vector<std::string> names, const std::string& name) {
-    std::erase(names, name);
-    return names;
-  }
-
-  // On the card itself, to the program's end.
-  bool Prove(const FitRow& row) {
-    const FitRow proof = runs_.Run({{row.changes, /*on_card=*/true, /*is_whole=*/true}}, most_seconds_).front();
-    if (row.changes != answer_.sets.back().changes) answer_.sets.push_back(row);
-    if (proof.verdict == FitVerdict::kFits) {
-      answer_.set = proof;
-      return true;
-    }
-    answer_.sets.back().verdict = proof.verdict;
-    answer_.sets.back().why_not = proof.why_not;
-    return false;
-  }
-
-  FitRuns& runs_;
-  const double most_seconds_;
-  const double budget_;
-  const Clock::time_point began_ = Clock::now();
-  FitAnswer& answer_;
-};
-
 std::string Answered(const FitFlags& flags, const FitAnswer& answer) {
   if (flags.json || flags.format == "json") return report::ToJson(answer);
   return flags.format == "markdown" ? report::ToMarkdown(answer) : report::ToText(answer);
@@ -247,8 +113,9 @@ int FinishFit(const FitFlags& flags, const FitAnswer& answer) {
   const bool is_printed = Print(Answered(flags, answer));
   const bool is_written = WriteJson(flags.json_to, [&] { return report::ToJson(answer); });
   if (!is_printed || !is_written) return kUnreadable;
-  const bool fits = answer.varied.has_value() ? answer.varied->largest.has_value()
-                                              : answer.base.verdict == FitVerdict::kFits || answer.set.has_value();
+  const bool fits = answer.varied.has_value()  ? answer.varied->found.has_value()
+                    : answer.cards.has_value() ? !answer.cards->front().card.empty()
+                                               : answer.base.verdict == FitVerdict::kFits || answer.set.has_value();
   return fits ? kOk : kCheckFailed;
 }
 
@@ -256,10 +123,20 @@ struct FitAsked {
   double budget = 0;
   std::vector<std::string> allowed;
   std::vector<std::string> only;
+  std::vector<std::string> with;
   std::optional<Vary> vary;
-  bool wants_batch = false;
   HollowMachine card;
 };
+
+absl::Status CheckGoal(const FitFlags& flags, const HollowMachine& card) {
+  const bool varies = !flags.vary.empty();
+  if (!flags.with.empty() && flags.goal == kSetGoal && !varies) return absl::InvalidArgumentError(kNeedsGoal);
+  if (flags.goal == kLongestGoal && !varies) return absl::InvalidArgumentError(kNeedsLength);
+  if (flags.goal == kCardsGoal && !varies) {
+    return card.has_limit ? absl::InvalidArgumentError(kNeedsNoCard) : absl::OkStatus();
+  }
+  return card.has_limit ? absl::OkStatus() : absl::InvalidArgumentError(kNeedsCard);
+}
 
 absl::StatusOr<FitAsked> ReadFitFlags(const FitFlags& flags) {
   if (absl::Status status = NeedsProgram("fit", flags.program); !status.ok()) return status;
@@ -269,7 +146,7 @@ absl::StatusOr<FitAsked> ReadFitFlags(const FitFlags& flags) {
   out.budget = *budget;
   out.allowed = ReadList(flags.allow);
   out.only = ReadList(flags.only);
-  out.wants_batch = flags.goal == "largest-batch" && flags.vary.empty();
+  out.with = ReadList(flags.with);
   if (!flags.vary.empty()) {
     absl::StatusOr<Vary> vary = ReadVary(flags.vary);
     if (!vary.ok()) return vary.status();
@@ -278,10 +155,12 @@ absl::StatusOr<FitAsked> ReadFitFlags(const FitFlags& flags) {
   if (flags.jobs.has_value() && (*flags.jobs == 0 || *flags.jobs > kMostThreads)) {
     return absl::InvalidArgumentError(absl::StrCat("--jobs: ", *flags.jobs, " is not between 1 and ", kMostThreads));
   }
-  if (absl::Status kept = NoInputIsWritten(flags.program, {{"--json-to", flags.json_to}}); !kept.ok()) return kept;
+  if (absl::Status kept = NoInputIsWritten(flags.program, {{"--json-to", flags.json_to}, {"--report", flags.page}});
+      !kept.ok())
+    return kept;
   absl::StatusOr<HollowMachine> card = ReadMachine(flags.machine);
   if (!card.ok()) return card.status();
-  if (!card->has_limit) return absl::InvalidArgumentError(kNeedsCard);
+  if (absl::Status status = CheckGoal(flags, *card); !status.ok()) return status;
   out.card = *std::move(card);
   return out;
 }
@@ -313,20 +192,98 @@ absl::StatusOr<FitBase> RunBase(const FitFlags& flags, const FitAsked& asked, co
   return out;
 }
 
-// Those that --only does not name are not made. InvalidArgument where it names one that is not there.
-absl::Status KeepOnly(const std::vector<std::string>& only, std::vector<FitChange>& changes) {
-  for (const std::string& name : only) {
-    if (std::any_of(changes.begin(), changes.end(), [&](const FitChange& one) { return one.name == name; })) continue;
+// "length" is "length=512" as well.
+bool IsNamed(const FitChange& change, const std::string& name) {
+  return change.name == name || absl::StartsWith(change.name, name + "=");
+}
+
+// InvalidArgument where it names one that is not there.
+absl::Status AreKnown(const char* flag, const std::vector<std::string>& named, const std::vector<FitChange>& changes) {
+  for (const std::string& name : named) {
+    if (std::any_of(changes.begin(), changes.end(), [&](const FitChange& one) { return IsNamed(one, name); })) continue;
     std::vector<std::string> names;
     for (const FitChange& change : changes) names.push_back(change.name);
     return absl::InvalidArgumentError(
-        absl::StrCat("--only: there is no change '", name, "': ", absl::StrJoin(names, ", ")));
+        absl::StrCat(flag, ": there is no change '", name, "': ", absl::StrJoin(names, ", ")));
   }
+  return absl::OkStatus();
+}
+
+// Those that --only does not name are not made.
+void KeepOnly(const std::vector<std::string>& only, std::vector<FitChange>& changes) {
   for (FitChange& change : changes) {
-    if (only.empty() || std::find(only.begin(), only.end(), change.name) != only.end()) continue;
+    const auto names_it = [&](const std::string& name) { return IsNamed(change, name); };
+    if (only.empty() || std::any_of(only.begin(), only.end(), names_it)) continue;
     if (change.applies) change.why_not = "--only leaves it out";
     change.applies = false;
   }
+}
+
+// Where lengths vary, a run says of its own order alone whether it fits: from here on the longest samples come first.
+void PutWorstFirst(const VaryLimits& limits, FitRuns& runs, FitAnswer& answer) {
+  runs.PutAlways("worst-first");
+  answers::FitRow worst = runs.Run({{}}, {.most_seconds = limits.most_seconds}).front();
+  if (!worst.why_not.empty()) {
+    runs.PutAlways("");
+    answer.why_no_worst = worst.why_not;
+    return;
+  }
+  answer.has_worst_first = true;
+  answer.own_order_bytes = answer.base.peak_reserved_bytes;
+  answer.base = std::move(worst);
+}
+
+// nullopt: only its memory was given.
+std::optional<answers::FitSpeed> SpeedOfCard(const HollowMachine& card) {
+  const absl::StatusOr<gpus::Gpu> gpu = gpus::GpuNamed(card.card);
+  if (card.card.empty() || !gpu.ok()) return std::nullopt;
+  const gpus::GpuSpeed speed = gpus::SpeedOf(*gpu);
+  return answers::FitSpeed{speed.operations.value, speed.narrow_operations.value, speed.memory_bytes.value};
+}
+
+FitAnswer AnswerOf(const FitFlags& flags, const FitAsked& asked, const FitBase& base, const FitRuns& runs) {
+  FitAnswer out;
+  out.program = flags.program;
+  out.card = asked.card.card.empty() ? "a device" : asked.card.card;
+  out.total_bytes = asked.card.has_limit ? asked.card.total.bytes : 0;
+  out.speed = SpeedOfCard(asked.card);
+  out.held = base.facts.held;
+  out.outside_bytes = asked.card.context.bytes;
+  out.steps = base.facts.steps;
+  out.stop_step = runs.stop();
+  out.changes = base.facts.changes;
+  out.allowed = asked.allowed;
+  out.with = asked.with;
+  out.base = runs.BaseRow();
+  return out;
+}
+
+// What the goal asks for.
+absl::Status Answer(const FitFlags& flags, const FitAsked& asked, const FitBase& base, const VaryLimits& limits,
+                    FitRuns& runs, FitAnswer& answer) {
+  if (asked.vary.has_value() || flags.goal == kBatchGoal) {
+    const FitValues::Goal goal = flags.goal == kCardsGoal     ? FitValues::Goal::kFewest
+                                 : flags.goal == kLongestGoal ? FitValues::Goal::kLongest
+                                                              : FitValues::Goal::kLargest;
+    absl::StatusOr<FitValues> varied =
+        asked.vary.has_value() ? RunValues(*asked.vary, {flags.program, asked.with, goal, flags.machine}, limits, runs)
+                               : RunBatches(base.facts.batch, asked.with, limits, runs);
+    if (!varied.ok()) return varied.status();
+    answer.varied = *std::move(varied);
+    return absl::OkStatus();
+  }
+  if (flags.goal == kCardsGoal) {
+    absl::StatusOr<std::vector<answers::FitCard>> cards =
+        RunCards(flags.machine, limits.most_seconds, asked.budget, runs, answer);
+    if (!cards.ok()) return cards.status();
+    answer.cards = *std::move(cards);
+    return absl::OkStatus();
+  }
+  if (answer.base.verdict == FitVerdict::kFits) return absl::OkStatus();
+  SetSearch search(runs, limits.most_seconds, asked.budget, answer);
+  if (absl::Status status = search.RunRows(); !status.ok()) return status;
+  if (answer.base.verdict != FitVerdict::kFits) search.FindSet();
+  search.CountWork();
   return absl::OkStatus();
 }
 
@@ -351,33 +308,25 @@ int RunFit(const FitFlags& flags) {
                                                           ", in room for all that it asked for: fix that first")));
   }
   if (base->facts.steps == 0) return Fail(kUnreadable, absl::UnavailableError(kNeedsTorch));
-  if (absl::Status status = KeepOnly(asked->only, base->facts.changes); !status.ok()) return Fail(kUsage, status);
+  absl::Status known = AreKnown("--only", asked->only, base->facts.changes);
+  known.Update(AreKnown("--with", asked->with, base->facts.changes));
+  if (!known.ok()) return Fail(kUsage, known);
+  KeepOnly(asked->only, base->facts.changes);
   ProgressLine line;
   const std::function<void(const std::string&)> progress = line.Shower();
   const std::size_t at_once =
       flags.jobs.has_value() ? static_cast<std::size_t>(*flags.jobs) : RerunsAtOnce(base->host_bytes);
   FitRuns runs(*base, at_once, relay, progress);
-  FitAnswer answer;
-  answer.program = flags.program;
-  answer.card = asked->card.card.empty() ? "a device" : asked->card.card;
-  answer.total_bytes = asked->card.total.bytes;
-  answer.steps = base->facts.steps;
-  answer.stop_step = runs.stop();
-  answer.changes = base->facts.changes;
-  answer.allowed = asked->allowed;
-  answer.base = runs.BaseRow();
+  FitAnswer answer = AnswerOf(flags, *asked, *base, runs);
   const VaryLimits limits = {.seconds = asked->budget, .most_seconds = MostSecondsOf(base->seconds)};
-  if (asked->vary.has_value()) {
-    answer.varied = RunValues(*asked->vary, flags.program, limits, runs);
-  } else if (asked->wants_batch) {
-    absl::StatusOr<answers::FitValues> varied = RunBatches(base->facts.batch, limits, runs);
-    if (!varied.ok()) return Fail(kUnreadable, varied.status());
-    answer.varied = *std::move(varied);
-  } else if (answer.base.verdict != FitVerdict::kFits) {
-    FitSearch search(runs, limits.most_seconds, asked->budget, answer);
-    if (absl::Status status = search.RunRows(); !status.ok()) return Fail(kUnreadable, status);
-    if (answer.base.verdict != FitVerdict::kFits) search.FindSet();
-    search.CountOperations();
+  if (base->facts.lengths_vary && !asked->vary.has_value()) PutWorstFirst(limits, runs, answer);
+  if (absl::Status status = Answer(flags, *asked, *base, limits, runs, answer); !status.ok()) {
+    return Fail(absl::IsInvalidArgument(status) ? kUsage : kUnreadable, status);
+  }
+  if (!flags.page.empty()) {
+    const absl::StatusOr<std::string> html = FitPage({asked->card, limits.most_seconds}, answer, progress, runs);
+    absl::Status status = html.ok() ? WriteFile(flags.page, *html) : html.status();
+    if (!status.ok()) return Fail(kUnreadable, OfFlag("--report", status));
   }
   answer.runs = runs.runs() + 1;
   answer.kept_away.assign(runs.kept_away().begin(), runs.kept_away().end());
@@ -398,8 +347,14 @@ void AddFit(CommandLine& line, std::vector<std::string> program) {
       .Takes("KINDS")
       .NotEmpty();
   app.Add("--only", flags->only, "changes to try, and no others: half-batch,checkpointing").Takes("CHANGES").NotEmpty();
-  app.Add("--goal", flags->goal, "a set of changes that fits, or the largest batch that does")
-      .OneOf({"set", "largest-batch"});
+  app.Add("--goal", flags->goal,
+          "a set of changes that fits; the largest batch; the longest value of --vary; the least card, or with --vary "
+          "the "
+          "least number of cards")
+      .OneOf({kSetGoal, kBatchGoal, kLongestGoal, kCardsGoal});
+  app.Add("--with", flags->with, "changes that each run of --vary and of these goals has: half-batch,checkpointing")
+      .Takes("CHANGES")
+      .NotEmpty();
   app.Add("--vary", flags->vary,
           "an argument of the program to try: --vary=--batch-size:1..256 finds the largest that fits, :1,2,4 runs each")
       .Takes("ARGUMENT:VALUES")
@@ -408,6 +363,9 @@ void AddFit(CommandLine& line, std::vector<std::string> program) {
       .Takes("TIME")
       .NotEmpty();
   app.Add("--jobs", flags->jobs, "runs side by side (default: as many as processors and the host's memory allow)");
+  app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with the rows and the run of the set")
+      .Takes("FILE")
+      .NotEmpty();
   app.Add("--format", flags->format, "text, json, or markdown to paste into an issue")
       .OneOf({"text", "json", "markdown"});
   app.Add("--json", flags->json, "print JSON (ashlar schema fit)");

@@ -18,6 +18,7 @@ namespace {
 using answers::FitChange;
 using answers::FitRow;
 using answers::FitVerdict;
+using answers::FitWork;
 using nlohmann::json;
 
 constexpr std::uint64_t kStepsBehind = 2;
@@ -34,6 +35,7 @@ FitChange FitChangeOf(const json& change) {
   out.why_not = Get<std::string>(change, "why_not");
   out.where = Get<std::string>(change, "where");
   out.lines = GetTexts(change, "lines");
+  out.lessens = GetTexts(change, "lessens");
   return out;
 }
 
@@ -49,7 +51,14 @@ FitFacts FitFactsOf(const json& file) {
     out.peaks.push_back({Get<std::uint64_t>(peak, "steps"), Get<std::uint64_t>(peak, "allocated"),
                          Get<std::uint64_t>(peak, "reserved")});
   }
-  out.operations = Get<std::uint64_t>(file, "operations");
+  out.lengths_vary = file.is_object() && file.value("lengths_vary", json()) == json(true);
+  for (const json& held : GetArray(file, "held")) {
+    out.held.push_back({Get<std::string>(held, "what"), Get<std::uint64_t>(held, "bytes")});
+  }
+  if (const auto work = file.find("work"); work != file.end() && work->is_object()) {
+    out.work = {Get<std::uint64_t>(*work, "operations"), Get<std::uint64_t>(*work, "narrow_operations"),
+                Get<std::uint64_t>(*work, "memory_bytes"), Get<std::uint64_t>(*work, "bus_bytes")};
+  }
   if (const auto batch = file.find("batch"); batch != file.end() && batch->is_object()) {
     out.batch = {Get<std::uint64_t>(*batch, "size"), Get<std::uint64_t>(*batch, "samples"),
                  Get<std::string>(*batch, "where"), Get<std::string>(*batch, "why_not")};
@@ -92,8 +101,8 @@ void JudgeByPeak(const FitFacts& facts, std::uint64_t total_bytes, FitRow& row) 
   }
 }
 
-std::string WhyNotMade(const FitRow& row, const FitFacts& facts) {
-  for (const std::string& name : row.changes) {
+std::string WhyNotMade(const std::vector<std::string>& changes, const FitFacts& facts) {
+  for (const std::string& name : changes) {
     const auto change =
         std::find_if(facts.changes.begin(), facts.changes.end(), [&](const FitChange& of) { return of.name == name; });
     if (change == facts.changes.end() || !change->applies) {
@@ -145,9 +154,10 @@ FitRow FitRuns::RowOf(const Asked& asked, const RerunEnd& end) const {
     return out;
   }
   out.why_not = end.why_not;
+  out.is_untried = end.is_untried;
   if (out.why_not.empty() && RanOut(end.results)) out.why_not = "a request found no memory in any room";
   if (out.why_not.empty() && !facts.has_value()) out.why_not = "it called no model of PyTorch";
-  if (out.why_not.empty()) out.why_not = WhyNotMade(out, *facts);
+  if (out.why_not.empty()) out.why_not = WhyNotMade(Made(asked), *facts);
   const std::uint64_t steps = asked.makes_other_steps ? 1
                               : asked.is_whole        ? base_.facts.steps
                                                       : stop_.value_or(base_.facts.steps);
@@ -164,39 +174,58 @@ FitRow FitRuns::RowOf(const Asked& asked, const RerunEnd& end) const {
   return out;
 }
 
-std::vector<RerunEnd> FitRuns::RunAll(const std::vector<Asked>& asked, double most_seconds) {
-  const std::string room = InAmpleRoom(base_.card).text;
-  std::vector<Rerun> reruns;
-  for (const Asked& one : asked) {
-    const std::string names = absl::StrJoin(one.changes, ",");
-    Rerun& rerun = reruns.emplace_back(Rerun{names.empty() ? "as it is" : absl::StrCat("with ", names), base_.launch,
-                                             one.on_card ? base_.card.text : room});
-    if (!one.program.empty()) {
-      rerun.name = absl::StrJoin(one.program, " ");
-      rerun.launch.arguments = one.program;
-    }
-    if (!names.empty()) rerun.launch.environment["ASHLAR_FIT"] = names;
-    if (one.counts) rerun.launch.environment["ASHLAR_FIT_COUNTS"] = "1";
-    if (stop_.has_value() && !one.is_whole) rerun.launch.environment["ASHLAR_FIT_STOP"] = absl::StrCat(*stop_);
-  }
-  runs_ += reruns.size();
-  return RunAgain(reruns, {.at_once = at_once_, .most_seconds = most_seconds}, relay_, progress_);
+std::vector<std::string> FitRuns::Made(const Asked& asked) const {
+  std::vector<std::string> out = asked.changes;
+  if (!always_.empty()) out.insert(out.begin(), always_);
+  return out;
 }
 
-std::vector<std::uint64_t> FitRuns::CountOperations(const std::vector<std::vector<std::string>>& sets,
-                                                    double most_seconds) {
+Rerun FitRuns::RerunOf(const Asked& asked) const {
+  const std::string names = absl::StrJoin(Made(asked), ",");
+  Rerun out{asked.changes.empty() ? "as it is" : absl::StrCat("with ", absl::StrJoin(asked.changes, ",")), base_.launch,
+            !asked.machine.empty() ? asked.machine
+            : asked.on_card        ? base_.card.text
+                                   : InAmpleRoom(base_.card).text};
+  if (!asked.program.empty()) {
+    out.name = absl::StrJoin(asked.program, " ");
+    out.launch.arguments = asked.program;
+  }
+  if (!names.empty()) out.launch.environment["ASHLAR_FIT"] = names;
+  if (asked.counts) out.launch.environment["ASHLAR_FIT_COUNTS"] = "1";
+  if (stop_.has_value() && !asked.is_whole) out.launch.environment["ASHLAR_FIT_STOP"] = absl::StrCat(*stop_);
+  return out;
+}
+
+std::vector<RerunEnd> FitRuns::RunAll(const std::vector<Asked>& asked, const Time& time) {
+  std::vector<Rerun> reruns;
+  for (const Asked& one : asked) reruns.push_back(RerunOf(one));
+  runs_ += reruns.size();
+  return RunAgain(reruns, {.at_once = at_once_, .most_seconds = time.most_seconds, .start_seconds = time.start_seconds},
+                  relay_, progress_);
+}
+
+RerunEnd FitRuns::RunWithHistory(const std::vector<std::string>& changes, double most_seconds) {
+  Rerun rerun = RerunOf({.changes = changes, .on_card = true, .is_whole = true});
+  rerun.launch.environment.erase("ASHLAR_HISTORY");
+  rerun.launch.environment.erase("ASHLAR_NAMES");
+  ++runs_;
+  return std::move(RunAgain({rerun}, {.most_seconds = most_seconds}, relay_, progress_).front());
+}
+
+std::vector<std::optional<FitWork>> FitRuns::CountWork(const std::vector<std::vector<std::string>>& sets,
+                                                       double most_seconds) {
   std::vector<Asked> asked;
   for (const std::vector<std::string>& set : sets) asked.push_back({.changes = set, .counts = true});
-  std::vector<std::uint64_t> out;
-  for (const RerunEnd& end : RunAll(asked, most_seconds)) {
+  std::vector<std::optional<FitWork>> out;
+  for (const RerunEnd& end : RunAll(asked, {.most_seconds = most_seconds})) {
     const std::optional<FitFacts> facts = end.folder != nullptr ? ReadFitFacts(end.folder->path()) : std::nullopt;
-    out.push_back(end.why_not.empty() && facts.has_value() ? facts->operations : 0);
+    out.push_back(end.why_not.empty() && facts.has_value() ? facts->work : std::nullopt);
   }
   return out;
 }
 
-std::vector<FitRow> FitRuns::RunOnce(const std::vector<Asked>& asked, double most_seconds) {
-  const std::vector<RerunEnd> ends = RunAll(asked, most_seconds);
+std::vector<FitRow> FitRuns::RunOnce(const std::vector<Asked>& asked, const Time& time) {
+  const std::vector<RerunEnd> ends = RunAll(asked, time);
   std::vector<FitRow> out;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     out.push_back(RowOf(asked[i], ends[i]));
@@ -205,8 +234,8 @@ std::vector<FitRow> FitRuns::RunOnce(const std::vector<Asked>& asked, double mos
   return out;
 }
 
-std::vector<FitRow> FitRuns::Run(const std::vector<Asked>& asked, double most_seconds) {
-  std::vector<FitRow> out = RunOnce(asked, most_seconds);
+std::vector<FitRow> FitRuns::Run(const std::vector<Asked>& asked, const Time& time) {
+  std::vector<FitRow> out = RunOnce(asked, time);
   std::vector<Asked> on_card;
   std::vector<FitRow*> open;
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -217,7 +246,7 @@ std::vector<FitRow> FitRuns::Run(const std::vector<Asked>& asked, double most_se
     open.push_back(&out[i]);
   }
   if (on_card.empty()) return out;
-  const std::vector<FitRow> again = RunOnce(on_card, most_seconds);
+  const std::vector<FitRow> again = RunOnce(on_card, {.most_seconds = time.most_seconds});
   for (std::size_t i = 0; i < again.size(); ++i) {
     open[i]->verdict = again[i].verdict;
     open[i]->failed_step = again[i].failed_step;

@@ -1,8 +1,8 @@
 // The runs of `ashlar fit`: a program with changes made from outside, on a card or in ample room as that card, and what
 // each tells.
 //
-//   FitRuns runs(first, relay, progress);
-//   std::vector<answers::FitRow> rows = runs.Run({{{"half-batch"}}, {{"checkpointing"}}});
+//   FitRuns runs(first, at_once, relay, progress);
+//   std::vector<answers::FitRow> rows = runs.Run({{{"half-batch"}}, {{"checkpointing"}}}, {.most_seconds = 90});
 //
 // In ample room a run has the peak that the program needs. Where that is more than the card has, and live bytes alone
 // are not, the run is made once more on the card: an allocator that gives its cache back may still do.
@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -35,7 +36,9 @@ struct FitFacts {
   std::optional<std::uint64_t> failed_step;
   std::vector<Peak> peaks;  // where one grew, in order
   std::vector<answers::FitChange> changes;
-  std::uint64_t operations = 0;  // floating-point ones of a step; 0: not counted
+  bool lengths_vary = false;  // of the batches that it trains with
+  std::vector<answers::FitHeld> held;
+  std::optional<answers::FitWork> work;  // of a step; nullopt: not counted
   // What its training is fed by: batches of so many, of so many samples; 0: not known.
   struct Batch {
     std::uint64_t size = 0, samples = 0;
@@ -67,18 +70,29 @@ class FitRuns {
     bool on_card = false;                   // else in ample room, and on the card where only that can tell
     bool is_whole = false;                  // else it ends at the stop step
     std::vector<std::string> program = {};  // with other arguments than the first run had; empty: with its own
-    bool counts = false;                    // it is run for its operations alone, in ample room
+    bool counts = false;                    // it is run for what a step computes and moves, in ample room
     bool makes_other_steps = false;         // than the first run did, more or fewer
+    std::string machine = {};               // the text of another one than the card; empty: the card, or its room
   };
 
   FitRuns(const FitBase& base, std::size_t at_once, SignalRelay& relay,
           const std::function<void(const std::string&)>& progress)
       : base_(base), stop_(StopStep(base.facts)), at_once_(at_once), relay_(relay), progress_(progress) {}
 
-  // One each, in their order; none may take longer than so many seconds.
-  std::vector<answers::FitRow> Run(const std::vector<Asked>& asked, double most_seconds);
-  // Floating-point operations of a step of each set of changes, in runs of their own; 0: not known.
-  std::vector<std::uint64_t> CountOperations(const std::vector<std::vector<std::string>>& sets, double most_seconds);
+  struct Time {
+    double most_seconds = 0;                                         // of one run
+    double start_seconds = std::numeric_limits<double>::infinity();  // none begins later
+  };
+
+  // One each, in their order.
+  std::vector<answers::FitRow> Run(const std::vector<Asked>& asked, const Time& time);
+  // What a step of each set of changes computes and moves, in runs of their own; nullopt: not known.
+  std::vector<std::optional<answers::FitWork>> CountWork(const std::vector<std::vector<std::string>>& sets,
+                                                         double most_seconds);
+  // With the history and the names of what it holds, on the card and to its end: what a page shows.
+  RerunEnd RunWithHistory(const std::vector<std::string>& changes, double most_seconds);
+  // A change that each run from here on has as well, and no row names.
+  void PutAlways(const std::string& change) { always_ = change; }
   // Of the base's own figures.
   answers::FitRow BaseRow() const;
 
@@ -88,8 +102,10 @@ class FitRuns {
   const std::set<std::string>& kept_away() const { return kept_away_; }
 
  private:
-  std::vector<RerunEnd> RunAll(const std::vector<Asked>& asked, double most_seconds);
-  std::vector<answers::FitRow> RunOnce(const std::vector<Asked>& asked, double most_seconds);
+  std::vector<std::string> Made(const Asked& asked) const;
+  Rerun RerunOf(const Asked& asked) const;
+  std::vector<RerunEnd> RunAll(const std::vector<Asked>& asked, const Time& time);
+  std::vector<answers::FitRow> RunOnce(const std::vector<Asked>& asked, const Time& time);
   answers::FitRow RowOf(const Asked& asked, const RerunEnd& end) const;
 
   const FitBase& base_;
@@ -98,6 +114,7 @@ class FitRuns {
   SignalRelay& relay_;
   const std::function<void(const std::string&)>& progress_;
   std::uint64_t runs_ = 0;
+  std::string always_;
   std::set<std::string> kept_away_;
 };
 

@@ -38,6 +38,11 @@ bool ReadValue(absl::string_view text, std::uint64_t& out) { return absl::Simple
 // "--n=8" and "n=8" carry their value; "--n" has it in the next word.
 bool CarriesValue(const std::string& word, const Vary& vary) { return absl::StartsWith(word, vary.argument + "="); }
 
+absl::StatusOr<HollowMachine> WithDevices(MachineFlags flags, std::uint64_t count) {
+  flags.devices = count;
+  return ReadMachine(flags);
+}
+
 class ValueRuns {
  public:
   ValueRuns(const VaryLimits& limits, FitRuns& runs, std::function<Asked(std::uint64_t)> asked)
@@ -52,25 +57,30 @@ class ValueRuns {
     }
   }
 
-  void Find(const LargestSearch::Range& range) {
+  // Of the fewest cards it is the largest number that does not fit.
+  void Find(const LargestSearch::Range& range, bool of_what_fits = true) {
     LargestSearch search(range);
     for (auto next = search.Next(runs_.at_once()); !next.empty(); next = search.Next(runs_.at_once())) {
       if (!Run(next)) return;
-      for (const std::uint64_t value : next) search.Tell(value, Fits(value));
+      for (const std::uint64_t value : next) search.Tell(value, Fits(value) == of_what_fits);
     }
   }
 
-  FitValues Told(std::string name) {
+  FitValues Told(std::string name, FitValues::Goal goal = FitValues::Goal::kLargest) {
+    const bool is_fewest = goal == FitValues::Goal::kFewest;
     out_.name = std::move(name);
+    out_.goal = goal;
     std::sort(out_.values.begin(), out_.values.end(), [](const auto& a, const auto& b) { return a.value < b.value; });
+    if (is_fewest) std::reverse(out_.values.begin(), out_.values.end());
     for (const FitValues::Value& one : out_.values) {
       if (one.row.verdict == FitVerdict::kFits) {
-        out_.largest = one.value;
+        out_.found = one.value;
         out_.next.reset();
-      } else if (out_.largest.has_value() && !out_.next.has_value()) {
+      } else if (out_.found.has_value() && !out_.next.has_value()) {
         out_.next = one.value;
       }
     }
+    if (is_fewest) std::reverse(out_.values.begin(), out_.values.end());
     return std::move(out_);
   }
 
@@ -83,7 +93,7 @@ class ValueRuns {
     }
     std::vector<Asked> asked;
     for (const std::uint64_t value : values) asked.push_back(asked_(value));
-    std::vector<FitRow> rows = runs_.Run(asked, std::min(limits_.most_seconds, std::max(left, 1.0)));
+    std::vector<FitRow> rows = runs_.Run(asked, {.most_seconds = std::min(limits_.most_seconds, std::max(left, 1.0))});
     for (std::size_t i = 0; i < rows.size(); ++i) {
       rows[i].changes.clear();  // the value says it
       out_.values.push_back({values[i], std::move(rows[i])});
@@ -173,30 +183,40 @@ std::optional<std::uint64_t> ValueIn(const std::vector<std::string>& program, co
   return std::nullopt;
 }
 
-FitValues RunValues(const Vary& vary, const std::vector<std::string>& program, const VaryLimits& limits,
-                    FitRuns& runs) {
+absl::StatusOr<FitValues> RunValues(const Vary& vary, const VaryAsked& asked, const VaryLimits& limits, FitRuns& runs) {
+  const bool is_fewest = asked.goal == FitValues::Goal::kFewest;
+  if (const std::uint64_t most = vary.values.empty() ? vary.most : vary.values.back(); is_fewest) {
+    const absl::StatusOr<HollowMachine> machine = WithDevices(asked.machine, most);
+    if (!machine.ok()) return machine.status();
+  }
   ValueRuns all(limits, runs, [&](std::uint64_t value) {
-    return Asked{
-        .on_card = true, .is_whole = true, .program = ProgramWith(program, vary, value), .makes_other_steps = true};
+    return Asked{.changes = asked.with,
+                 .on_card = true,
+                 .is_whole = true,
+                 .program = ProgramWith(asked.program, vary, value),
+                 .makes_other_steps = true,
+                 .machine = is_fewest ? WithDevices(asked.machine, value)->text : ""};
   });
   if (vary.values.empty()) {
-    const std::uint64_t start = std::clamp(ValueIn(program, vary).value_or(vary.least), vary.least, vary.most);
-    all.Find({.least = vary.least, .most = vary.most, .start = start});
+    const std::uint64_t start = std::clamp(ValueIn(asked.program, vary).value_or(vary.least), vary.least, vary.most);
+    all.Find({.least = vary.least, .most = vary.most, .start = start}, !is_fewest);
   } else {
     all.RunAll(vary.values);
   }
-  return all.Told(vary.argument == kPlace ? "value" : vary.argument);
+  return all.Told(is_fewest ? "number of cards" : vary.argument == kPlace ? "value" : vary.argument, asked.goal);
 }
 
-absl::StatusOr<FitValues> RunBatches(const FitFacts::Batch& batch, const VaryLimits& limits, FitRuns& runs) {
+absl::StatusOr<FitValues> RunBatches(const FitFacts::Batch& batch, const std::vector<std::string>& with,
+                                     const VaryLimits& limits, FitRuns& runs) {
   if (batch.size == 0) {
     return absl::UnavailableError(
         absl::StrCat("--goal largest-batch: ", batch.why_not.empty() ? "no batch is known" : batch.why_not,
                      "; --vary ARGUMENT:1..256 varies an argument of the program's own"));
   }
-  ValueRuns all(limits, runs, [](std::uint64_t value) {
-    return Asked{
-        .changes = {absl::StrCat("batch-size=", value)}, .on_card = true, .is_whole = true, .makes_other_steps = true};
+  ValueRuns all(limits, runs, [&](std::uint64_t value) {
+    std::vector<std::string> changes = with;
+    changes.insert(changes.begin(), absl::StrCat("batch-size=", value));
+    return Asked{.changes = std::move(changes), .on_card = true, .is_whole = true, .makes_other_steps = true};
   });
   all.Find({.least = 1, .most = std::max(batch.samples, batch.size), .start = batch.size});
   FitValues out = all.Told("batch");

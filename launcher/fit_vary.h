@@ -1,5 +1,5 @@
 // `ashlar fit --vary` and `--goal largest-batch`: the program with other values of an argument of its own, or with
-// batches of another size, each run on the card and to its end.
+// batches of another size, each run on the card and to its end. With --goal cards a value is the number of cards too.
 //
 //   absl::StatusOr<Vary> vary = ReadVary("--batch-size:1..256");
 //   ProgramWith({"python", "train.py", "--batch-size", "8"}, *vary, 24);   // ... "--batch-size", "24"
@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "commands/fit/fit.h"
 #include "launcher/fit_runs.h"
+#include "launcher/machine.h"
 
 namespace ashlar::cli {
 
@@ -35,15 +36,25 @@ std::vector<std::string> FirstProgram(const std::vector<std::string>& program, c
 // What the program's own words give it; nullopt: nothing, or no number.
 std::optional<std::uint64_t> ValueIn(const std::vector<std::string>& program, const Vary& vary);
 
+// What is the same in all runs.
+struct VaryAsked {
+  std::vector<std::string> program;
+  std::vector<std::string> with;  // changes
+  answers::FitValues::Goal goal = answers::FitValues::Goal::kLargest;
+  MachineFlags machine;  // of Goal::kFewest, whose values are numbers of devices
+};
+
 struct VaryLimits {
   double seconds = 0;       // for all of it
   double most_seconds = 0;  // of one run
 };
 
-answers::FitValues RunValues(const Vary& vary, const std::vector<std::string>& program, const VaryLimits& limits,
-                             FitRuns& runs);
+// InvalidArgument where the machine cannot have as many devices.
+absl::StatusOr<answers::FitValues> RunValues(const Vary& vary, const VaryAsked& asked, const VaryLimits& limits,
+                                             FitRuns& runs);
 // The batch of the DataLoader, or of the framework that makes it. Unavailable where none is known.
-absl::StatusOr<answers::FitValues> RunBatches(const FitFacts::Batch& batch, const VaryLimits& limits, FitRuns& runs);
+absl::StatusOr<answers::FitValues> RunBatches(const FitFacts::Batch& batch, const std::vector<std::string>& with,
+                                              const VaryLimits& limits, FitRuns& runs);
 
 }  // namespace ashlar::cli
 

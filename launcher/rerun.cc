@@ -38,6 +38,7 @@ using Clock = std::chrono::steady_clock;
 constexpr char kRunVariable[] = "ASHLAR_HOLLOW_RUN";
 constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr std::size_t kMostOutput = 1 << 20;  // of what it printed, the end
+constexpr char kNotBegun[] = "it was not run: the time was up";
 constexpr char kAskedToEnd[] = "it was stopped, as this command was asked to end";
 
 std::string OutputIn(const RunFolder& folder) { return folder.path() + "/output"; }
@@ -219,10 +220,12 @@ double MostSecondsOf(double first_seconds) {
 std::vector<RerunEnd> RunAgain(const std::vector<Rerun>& reruns, const RerunLimits& limits, SignalRelay& relay,
                                const std::function<void(const std::string&)>& progress) {
   std::vector<std::unique_ptr<Running>> all(reruns.size());
+  const Clock::time_point began = Clock::now();
   const auto run = [&](std::vector<std::size_t> waiting, std::size_t at_once) {
     std::vector<std::size_t> under_way;
     while (!waiting.empty() || !under_way.empty()) {
       const bool is_asked_to_end = relay.HasBeenAskedToEnd();
+      if (std::chrono::duration<double>(Clock::now() - began).count() > limits.start_seconds) waiting.clear();
       while (!waiting.empty() && under_way.size() < at_once && !is_asked_to_end) {
         const std::size_t next = waiting.front();
         waiting.erase(waiting.begin());
@@ -244,11 +247,12 @@ std::vector<RerunEnd> RunAgain(const std::vector<Rerun>& reruns, const RerunLimi
   if (limits.at_once > 1) run(order, 1);
   relay.Hold(false);
   std::vector<RerunEnd> out;
+  const bool is_asked_to_end = relay.HasBeenAskedToEnd();
   for (const std::unique_ptr<Running>& one : all) {
     if (one != nullptr) {
       out.push_back(one->Take());
     } else {
-      out.push_back({.why_not = kAskedToEnd});
+      out.push_back({.is_untried = !is_asked_to_end, .why_not = is_asked_to_end ? kAskedToEnd : kNotBegun});
     }
   }
   return out;

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,10 +31,12 @@ struct Rerun {
 
 struct RerunLimits {
   std::size_t at_once = 1;
-  double most_seconds = 0;  // of each
+  double most_seconds = 0;                                         // of each
+  double start_seconds = std::numeric_limits<double>::infinity();  // none begins later
 };
 
 struct RerunEnd {
+  bool is_untried = false;             // it was not begun, as the time to begin was over
   std::string why_not = {};            // it did not come to its end, in one line; empty: it did, with exit code 0
   RunResults results = {};             // its files lie in `folder`
   std::vector<std::string> kept = {};  // files that it would have written, and did not

@@ -25,7 +25,7 @@ ANSWERS = {
     "sweep": ("sweep", "sweep", "Answer"),
 }
 # Of the page: schema -> the answer's definition.
-SHOWN = {"explain": "explanation", "diff": "diff", "estimate": "estimate", "dry-run": "dry_run", "fleet": "fleet"}
+SHOWN = {"explain": "explanation", "diff": "diff", "estimate": "estimate", "dry-run": "dry_run", "fleet": "fleet", "fit": "fit"}
 # What the package adds to an answer.
 ADDED = {"explanation": ['    others: Tuple["Explanation", ...]  # what else the input held: other messages of a log, other files']}
 PLAIN = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}

@@ -223,16 +223,25 @@ constexpr Gpu kGpus[] = {
     Card("B300", "NVIDIA B300 SXM6 AC", "H200", 10, 3, kB300, Printed(267.69, kMessage), std::nullopt),
 };
 
-struct CapabilityLimits {
+struct OfCapability {
   int major, minor;
   std::uint64_t optin_kib, sm_kib, threads;
+  std::uint64_t operations, narrow_operations;  // floating-point ones of a multiprocessor in a clock
 };
 
-// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
-constexpr CapabilityLimits kCapabilities[] = {{6, 0, 48, 64, 2048},   {7, 0, 96, 96, 2048},    {7, 5, 64, 64, 1024},
-                                              {8, 0, 163, 164, 2048}, {8, 6, 99, 100, 1536},   {8, 9, 99, 100, 1536},
-                                              {9, 0, 227, 228, 2048}, {10, 0, 227, 228, 2048}, {10, 3, 227, 228, 2048},
-                                              {12, 0, 99, 100, 1536}, {12, 1, 99, 100, 1536}};
+// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", and "Arithmetic Instructions", where a
+// multiplication with an addition is two operations. Those of 16 bits: the white papers of the architectures.
+constexpr OfCapability kCapabilities[] = {
+    {6, 0, 48, 64, 2048, 128, 256},    {7, 0, 96, 96, 2048, 128, 1024},    {7, 5, 64, 64, 1024, 128, 1024},
+    {8, 0, 163, 164, 2048, 128, 2048}, {8, 6, 99, 100, 1536, 256, 1024},   {8, 9, 99, 100, 1536, 256, 1024},
+    {9, 0, 227, 228, 2048, 256, 4096}, {10, 0, 227, 228, 2048, 256, 8192}, {10, 3, 227, 228, 2048, 256, 8192},
+    {12, 0, 99, 100, 1536, 256, 1024}, {12, 1, 99, 100, 1536, 256, 1024}};
+
+const OfCapability& CapabilityOf(const Gpu& gpu) {
+  return *std::find_if(std::begin(kCapabilities), std::end(kCapabilities), [&](const OfCapability& row) {
+    return row.major == gpu.compute_major && row.minor == gpu.compute_minor;
+  });
+}
 
 std::string Plain(absl::string_view name) {
   std::string out;
@@ -317,12 +326,24 @@ absl::StatusOr<Gpu> GpuNamed(absl::string_view name) {
 }
 
 GpuLimits LimitsOf(const Gpu& gpu) {
-  const CapabilityLimits* limits = std::find_if(
-      std::begin(kCapabilities), std::end(kCapabilities),
-      [&](const CapabilityLimits& row) { return row.major == gpu.compute_major && row.minor == gpu.compute_minor; });
+  const OfCapability& limits = CapabilityOf(gpu);
   constexpr absl::string_view kGuide = "CUDA C++ Programming Guide, by compute capability";
-  return {Published(limits->optin_kib * kKiB, kGuide), Published(limits->sm_kib * kKiB, kGuide),
-          Published(limits->threads, kGuide)};
+  return {Published(limits.optin_kib * kKiB, kGuide), Published(limits.sm_kib * kKiB, kGuide),
+          Published(limits.threads, kGuide)};
+}
+
+// GeForce cards of capabilities 7.5 and later add products of 16 bits up at half of the rate. The clock that is
+// reported of LPDDR5X is that of its transfers, of which other memory has two a clock.
+GpuSpeed SpeedOf(const Gpu& gpu) {
+  const OfCapability& rates = CapabilityOf(gpu);
+  const std::uint64_t clocks = gpu.sm_count.value * gpu.clock_khz.value * 1000;
+  const bool is_geforce = absl::StrContains(gpu.driver_name, "GeForce");
+  const std::uint64_t transfers = gpu.capability() == Capability{12, 1} ? 1 : 2;
+  return {Assumed(clocks * rates.operations, "sm_count x clock_khz x operations a clock of the capability"),
+          Assumed(clocks * rates.narrow_operations / (is_geforce ? 2 : 1),
+                  "sm_count x clock_khz x operations a clock of the capability's tensor cores; GeForce: half of them"),
+          Assumed(gpu.memory_clock_khz.value * 1000 * transfers * gpu.memory_bus_bits.value / 8,
+                  "memory_clock_khz x memory_bus_bits x 2 transfers a clock; LPDDR5X: 1")};
 }
 
 GpuFact ContextOf(const Gpu& gpu, ModuleLoading loading) {

@@ -75,6 +75,13 @@ struct GpuLimits {
   GpuFact threads_per_sm;
 };
 
+// What a card does in a second at most, worked out of its clocks: no program reaches all of it.
+struct GpuSpeed {
+  GpuFact operations;         // floating-point ones of 32 bits
+  GpuFact narrow_operations;  // of matrix products of 16 bits, which add up in 32: of tensor cores where there are any
+  GpuFact memory_bytes;       // to and from the device's memory
+};
+
 // Least memory first.
 absl::Span<const Gpu> Gpus();
 
@@ -86,6 +93,7 @@ absl::StatusOr<Gpu> GpuNamed(absl::string_view name);
 std::string GpuNames();
 
 GpuLimits LimitsOf(const Gpu& gpu);
+GpuSpeed SpeedOf(const Gpu& gpu);
 
 // The card's own, else UnknownContext.
 GpuFact ContextOf(const Gpu& gpu, ModuleLoading loading);

@@ -26,14 +26,37 @@ struct FitChange {
   std::string costs;   // in words; "none"
   std::string alters;  // what --allow must name; empty: results are those of the program as it is
   bool applies = false;
-  std::string why_not;             // where it does not
-  std::string where;               // "train.py:88"
-  std::vector<std::string> lines;  // what the user writes there
+  std::string why_not;               // where it does not
+  std::string where;                 // "train.py:88"
+  std::vector<std::string> lines;    // what the user writes there
+  std::vector<std::string> lessens;  // of what a step needs in any case (FitHeld): what it makes less of
 
   bool IsFree() const { return costs == "none" && alters.empty(); }
 };
 
 enum class FitVerdict : std::uint8_t { kNotKnown, kFits, kFails };
+
+// What a step computes and moves, counted in a run of its own.
+struct FitWork {
+  std::uint64_t operations = 0;         // floating-point ones of matrix products, convolutions and attention
+  std::uint64_t narrow_operations = 0;  // those of them in 16 bits
+  std::uint64_t memory_bytes = 0;       // that kernels read and write of the device's memory
+  std::uint64_t bus_bytes = 0;          // between the host and the device
+};
+
+// What a card does in a second at most.
+struct FitSpeed {
+  std::uint64_t operations = 0, narrow_operations = 0, memory_bytes = 0;
+};
+
+// The least time of a step on a card, by its figures: the operations, or the traffic, whichever takes longer.
+double RooflineSeconds(const FitWork& work, const FitSpeed& speed);
+
+// Live in each step of the optimizer, whatever else is changed: "parameters", "gradients", "states".
+struct FitHeld {
+  std::string what;
+  std::uint64_t bytes = 0;
+};
 
 // A run with these changes.
 struct FitRow {
@@ -43,8 +66,9 @@ struct FitRow {
   std::optional<std::uint64_t> device_bytes;         // the same with all that lies outside: what the card must have
   std::optional<std::uint64_t> failed_step;          // where it fails, if that is known
   std::string why_not;                               // why the run tells nothing
-  std::uint64_t operations = 0;                      // floating-point ones of a step, in a run of its own; 0: not known
+  std::optional<FitWork> work;                       // of a step, in a run of its own
   bool ran_on_card = false;                          // else in ample room as that card, whose peak decides
+  bool is_untried = false;                           // the time was up before it could begin
 };
 
 // The values of one argument of the program, or of its batch.
@@ -53,34 +77,58 @@ struct FitValues {
     std::uint64_t value = 0;
     FitRow row;
   };
-  std::string name;                      // "--batch-size", "batch"
-  std::vector<Value> values;             // ascending; each a run on the card
-  std::optional<std::uint64_t> largest;  // that fits
-  std::optional<std::uint64_t> next;     // the least that was run above it, and does not fit
-  std::string where;                     // of a batch that is changed from outside: the line of the program
-  bool is_over = false;                  // the time was up before it was found
+  // What is looked for: the largest value that fits, the longest context, or the least number of cards.
+  enum class Goal : std::uint8_t { kLargest, kLongest, kFewest };
+  Goal goal = Goal::kLargest;
+  std::string name;                    // "--batch-size", "batch"
+  std::vector<Value> values;           // ascending; each a run on the card
+  std::optional<std::uint64_t> found;  // the best that fits
+  std::optional<std::uint64_t> next;   // the nearest beyond it that was run, and does not fit
+  std::string where;                   // of a batch that is changed from outside: the line of the program
+  bool is_over = false;                // the time was up before it was found
+};
+
+// The least card of the table that has room for a run.
+struct FitCard {
+  FitRow row;        // in ample room
+  std::string card;  // "L4"; empty: none of the table has room
+  std::uint64_t total_bytes = 0;
+  bool is_proven = false;  // it was run as that card, on it and to its end; else its peak says so
 };
 
 struct FitAnswer {
   std::vector<std::string> program;
   std::string card;  // "T4", or "a device"
   std::uint64_t total_bytes = 0;
+  std::optional<FitSpeed> speed;  // nullopt: no card of the table was named
+  std::vector<FitHeld> held;
+  std::uint64_t outside_bytes = 0;         // of the card: the context
   std::uint64_t steps = 0;                 // of the program as it is
   std::optional<std::uint64_t> stop_step;  // after which rows end; nullopt: they are whole
   std::vector<FitChange> changes;
   FitRow base;
-  std::vector<FitRow> rows;          // of one change each
-  std::vector<FitRow> sets;          // of several, in the order in which they were tried
-  std::optional<FitRow> set;         // the cheapest that fits, run on the card to its end
-  std::optional<FitValues> varied;   // then no change is made
-  std::vector<std::string> allowed;  // kinds of altered results
+  std::vector<FitRow> rows;                   // of one change each
+  std::vector<FitRow> sets;                   // of several, in the order in which they were tried
+  std::optional<FitRow> set;                  // the cheapest that fits, run on the card to its end
+  std::optional<FitValues> varied;            // then no set is looked for
+  std::optional<std::vector<FitCard>> cards;  // of --goal cards: the program as it is first, the least card last
+  std::vector<std::string> with;              // changes that --with has in each of these runs
+  // Where lengths vary: each run but the first begins with the longest samples in one batch.
+  bool has_worst_first = false;
+  std::string why_no_worst;                      // why that could not be made, where they vary
+  std::optional<std::uint64_t> own_order_bytes;  // peak reserved of the program in its own order
+  std::vector<std::string> allowed;              // kinds of altered results
   std::uint64_t runs = 0;
-  std::uint64_t untried = 0;  // sets that were left when the time was up
+  std::uint64_t untried = 0;          // sets that were left when the time was up
+  std::uint64_t untried_changes = 0;  // that have no row, as it was up
+  std::uint64_t pruned = 0;           // sets that cannot fit: what they leave as it is takes more than the card has
   double seconds = 0;
   std::vector<std::string> kept_away;  // files that the runs would have written, and did not
 
   const FitChange& ChangeNamed(const std::string& name) const;  // which is there
   bool IsAllowed(const FitChange& change) const;
+  // What a step needs with these changes at least: all that is held and that none of them makes less of.
+  std::uint64_t LeastBytes(const std::vector<std::string>& names) const;
 };
 
 }  // namespace ashlar::answers

@@ -6,6 +6,7 @@ import { Blobs, readIndex } from './document/load';
 import { dryRunPanel } from './panels/cards';
 import { diffPanel } from './panels/diff';
 import { estimatePanel } from './panels/estimate';
+import { fitPanel } from './panels/fit';
 import { FleetPanel } from './panels/fleet';
 import { InputPage } from './panels/input_page';
 import { Multiples } from './panels/multiples';
@@ -38,6 +39,7 @@ function start(): void {
   const main = h('main', { id: 'main', tabindex: -1 },
     doc.estimate === null ? null : estimatePanel(doc.estimate),
     dryRun,
+    doc.fit === null ? null : fitPanel(doc.fit),
     fleet?.element, multiples?.element, holder, doc.diff === null ? null : diffPanel(doc.diff));
   root.append(main, h('footer', {}, h('span', {}, `${doc.made_by}: `), h('code', {}, doc.command),
     h('span', {}, ' This file asks nothing of a network.')));

@@ -214,7 +214,7 @@ function assemble(blocks: MadeBlock[], segments: MadeSegment[], sums: Record<str
     total_bytes: null, allocated_bytes: null, reserved_bytes: null, live_bytes: null, rounding_bytes: null, pending_bytes: null,
     stranded_bytes: null, whole_free_bytes: null, private_pool_bytes: null, outside_bytes: null, free_bytes: null };
   const doc: PageDocument = {
-    format: 'ashlar-page', version: 1, made_by: 'a test', title: 'made', command: 'none', diff: null, estimate: null, dry_run: null, fleet: null,
+    format: 'ashlar-page', version: 1, made_by: 'a test', title: 'made', command: 'none', diff: null, estimate: null, dry_run: null, fleet: null, fit: null,
     runs: [run],
     inputs: [{
       name: 'made', rank: null, device: 0, explanation_text: 'made by a test', runs: [0], texts: [], holders: kHolders, settings: kSettings, causes: [], evidence_moments: [],

@@ -1,6 +1,7 @@
-// Parts of a document that no recorded file has: a fleet of ranks with a failing, a growing and a broken one, and a dry run
-// with cards.
+// Parts of a document that no recorded file has: a fleet of ranks with a failing, a growing and a broken one, a dry run
+// with cards, and a program that fits with two changes.
 import type { Fleet, Rank } from '../src/document/answers/fleet';
+import type { Change, Fit, Row } from '../src/document/answers/fit';
 import type { DryRun, Outcome } from '../src/document/answers/dry-run';
 import { wholeOf } from './part';
 
@@ -52,4 +53,20 @@ export function makeDryRun(): DryRun {
         { card: 'A10-24GB', ran_as: 'A10-24GB', has_verdict: true, has_kernels: null, total_bytes: 24 * kGiB, allocator_bytes: 23 * kGiB, peak_allocated_bytes: 20 * kGiB, default: outcome(null), expandable: outcome(kGiB, 'expandable_segments:True'), best_found: outcome(kGiB, 'expandable_segments:True') },
         { card: 'A100-80GB', ran_as: 'A100-80GB', has_verdict: true, has_kernels: null, total_bytes: 80 * kGiB, allocator_bytes: 79 * kGiB, peak_allocated_bytes: 20 * kGiB, default: outcome(57 * kGiB), expandable: outcome(58 * kGiB), best_found: outcome(58 * kGiB) }] },
     assumptions: [{ what: 'context', bytes: 2 ** 29, mark: 'assumed', source: 'a table' }] });
+}
+
+// A program that fails as it is, and fits with two changes.
+export function makeFit(): Fit {
+  const row = (changes: string[], peak: number, fits: boolean | null): Row => ({
+    changes, fits, peak_reserved_bytes: peak, device_bytes: peak + 2 ** 28, failed_step: fits === false ? 2 : null, costs: 'none',
+    roofline_seconds: null, work: null, known_by: 'run in ample room', why_not: fits === null ? 'it ended with exit code 1' : null });
+  const change = (name: string): Change => ({
+    name, title: `the change ${name}`, applies: true, why_not: null, where: 'train.py:7', lines: [`write(${name})`], costs: 'none',
+    alters: null, is_allowed: true });
+  return {
+    program: ['python', 'train.py'], headline: 'fails at step 2 as it is; fits with half, blocks', card: 'T4', total_bytes: 2 ** 34, steps: 8,
+    stop_step: 4, as_it_is: row([], 2 ** 35, false), set: row(['half', 'blocks'], 2 ** 33, true), varied: null, cards: [], with: [],
+    has_worst_first: false, why_no_worst: null, own_order_bytes: null, changes: [change('half'), change('blocks')],
+    rows: [row(['half'], 3 * 2 ** 33, false), row(['blocks'], 2 ** 34, null)], sets: [row(['half', 'blocks'], 2 ** 33, true)], held: [],
+    runs: 6, untried_changes: 0, untried_sets: 0, pruned_sets: 0, allowed: [], kept_away: [], remarks: ['rows end after step 4 of 8'] };
 }

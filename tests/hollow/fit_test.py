@@ -238,7 +238,7 @@ class FitTest(unittest.TestCase):
         self.assertLess(float((one - two).abs().max()) / scale, 1e-10, names)
 
     def test_a_loop_of_blocks(self):
-        self.expect_alike(blocks(), ["half-batch", "quarter-batch", "eighth-batch", "checkpointing", "checkpointing-half",
+        self.expect_alike(blocks(), ["half-batch", "quarter-batch", "eighth-batch", "checkpointing", "checkpointing-half", "checkpointing-heaviest=0+3",
                                      "half-batch,checkpointing,no-foreach,no-grad-eval"])
 
     def test_gradients_zeroed_before_the_forward_pass(self):
@@ -351,7 +351,128 @@ for step in range(5):
 """
         facts = self.facts_of(text, "counts=True")
         product = 2 * 4 * 8 * 3
-        self.assertEqual((facts["steps"], facts["operations"]), (2, 2 * product))  # forward, and the gradient of the weights
+        self.assertEqual((facts["steps"], facts["work"]["operations"]), (2, 2 * product))  # forward, and the gradient of the weights
+        self.assertEqual((facts["work"]["narrow_operations"], facts["work"]["bus_bytes"]), (0, 0))
+
+    def test_what_a_step_moves_is_counted(self):
+        """Tensors of the meta device stand for a GPU's."""
+        text = """
+import torch
+def step(program, counter):
+    a = torch.ones(64, 32, dtype=torch.bfloat16).to("meta")       # 4096 bytes over the bus, and written
+    b = (a @ a.t()).t()                                            # 2 x 4096 read, 8192 written; a view moves nothing
+    b.add_(1)                                                      # 8192 read, 8192 written
+    torch._foreach_add_([b], 1)                                    # the same
+    torch.empty(9999, device="meta")                               # nothing
+    torch.nn.functional.embedding(torch.zeros(4, dtype=torch.long, device="meta"), a)  # 4 ids written; 4 rows read and written
+    return 4096 + 2 * 4096 + 8192 + 4 * 8192 + 4 * 8 + 2 * 256
+"""
+        names = {}
+        exec(text, names)
+        sys.path.insert(0, PACKAGE)
+        import torch
+        from ashlar_gpu.fit import operations
+
+        class Program(object):
+            steps = 0
+
+        program = Program()
+        program.torch = torch
+        counter = operations.Counter(program)
+        counter.begin()
+        moved = names["step"](program, counter)
+        counter.stepped()
+        counter.traffic.__exit__(None, None, None)
+        counter.flops.__exit__(None, None, None)
+        product = 2 * 64 * 32 * 64
+        self.assertEqual(counter.work, {"operations": product, "narrow_operations": product, "memory_bytes": moved, "bus_bytes": 4096})
+
+    LENGTHS = """
+import torch
+lengths = [3, 9, 4, 1, 12, 5, 8, 2, 7, 6]
+data = [torch.full((length,), length) for length in lengths]
+def padded(samples):
+    return torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)
+loader = torch.utils.data.DataLoader(data, batch_size=3, shuffle=SHUFFLE, collate_fn=padded)
+model = torch.nn.Embedding(13, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+seen = []
+for epoch in range(2):
+    seen.append([])
+    for ids in loader:
+        model(ids).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        seen[-1].append([int(row.max()) for row in ids])
+        seen[-1].append(ids.shape[1])
+torch.save((seen, torch.rand(2), []), sys.argv[1])
+"""
+
+    def batches_of(self, names, shuffle=True):
+        (kept, drawn, _), words = self.run_program(self.LENGTHS.replace("SHUFFLE", str(shuffle)), names)
+        return [epoch[::2] for epoch in kept], [epoch[1::2] for epoch in kept], drawn.tolist(), words
+
+    def test_the_longest_samples_meet_in_the_first_batch(self):
+        _, _, drawn, _ = self.batches_of("")
+        samples, _, others, words = self.batches_of("worst-first")
+        self.assertNotIn("was not made", words)
+        self.assertEqual(drawn, others, "the program draws what it drew before")
+        for epoch in samples:
+            self.assertEqual(sorted(epoch[0]), [8, 9, 12])
+            self.assertEqual(sorted(one for batch in epoch for one in batch), [1, 2, 3, 4, 5, 6, 7, 8, 9, 12])
+            self.assertEqual([len(batch) for batch in epoch], [3, 3, 3, 1])
+        halves, _, _, _ = self.batches_of("worst-first,half-batch")
+        self.assertEqual([sorted(batch) for batch in halves[0][:2]], [[9, 12], [8]])
+        own, _, _, words = self.batches_of("worst-first", shuffle=False)
+        self.assertIn("the DataLoader does not shuffle", words)
+        self.assertEqual(own[0][0], [3, 9, 4])
+
+    def test_batches_of_one_length_come_longest_first(self):
+        samples, _, _, words = self.batches_of("one-length")
+        self.assertNotIn("was not made", words)
+        self.assertEqual(samples[0][0], [12, 9, 8])
+        self.assertEqual(sorted(sorted(batch) for batch in samples[0]), [[1], [2, 3, 4], [5, 6, 7], [8, 9, 12]])
+
+    def test_sequences_are_cut(self):
+        _, widths, _, words = self.batches_of("length=5")
+        self.assertNotIn("was not made", words)
+        self.assertEqual(max(max(epoch) for epoch in widths), 5)
+        facts = self.facts_of("import sys\nsys.argv = ['train.py', '%s/kept']\n%s" % (self.folder.name, self.LENGTHS.replace("SHUFFLE", "True")))
+        self.assertTrue(facts["lengths_vary"])
+        (cap,) = [change for change in facts["changes"] if change["name"].startswith("length")]
+        self.assertEqual((cap["name"], cap["applies"]), ("length=6", True))
+        (one_length,) = [change for change in facts["changes"] if change["name"] == "one-length"]
+        self.assertTrue(one_length["applies"])
+
+    def test_the_first_half_is_frozen_and_the_others_learn_as_before(self):
+        (grads, _, _), _ = self.run_program(blocks(), "")
+        (others, _, _), words = self.run_program(blocks(), "freeze-half")
+        self.assertNotIn("was not made", words)
+        self.assertEqual((len(grads[0]), len(others[0])), (26, 14))  # two of four blocks of six parameters
+        for one, two in zip(grads[0][12:], others[0]):
+            self.expect_alike_up_to_clipping(one, two)
+
+    def expect_alike_up_to_clipping(self, one, two):
+        """A norm of fewer gradients scales them otherwise: they point the same way."""
+        import torch
+
+        self.assertGreater(float(torch.nn.functional.cosine_similarity(one.flatten(), two.flatten(), dim=0)), 1 - 1e-10)
+
+    def test_an_embedding_stays_where_it_is_and_gives_the_same(self):
+        sys.path.insert(0, PACKAGE)
+        from ashlar_gpu.fit import embeddings
+        import torch
+
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 2)).double()
+        ids = torch.tensor([3, 1, 3])
+        wanted = model[0](ids)
+        names = {}
+        exec(embeddings.SOURCE, names)
+        names["stay_on_host"](model[0])
+        self.assertTrue(torch.equal(model[0](ids), wanted))
+        model.to("meta")
+        self.assertEqual([one.device.type for one in model.parameters()], ["cpu", "meta", "meta"])
 
     def test_a_batch_of_another_size(self):
         small = loop(VIT).replace("batch_size=4", "batch_size=2")

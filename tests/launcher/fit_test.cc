@@ -206,7 +206,7 @@ TEST_F(FitTest, TheLargestValueIsTheOneBeforeTheFirstThatFails) {
   for (const char* words : {" --other 3", " --n 16", " --n=16 x"}) {
     const json varied = Answer("--vary=--n:1..1000", program + words)["varied"];
     EXPECT_EQ(varied["name"], "--n");
-    EXPECT_EQ(varied["largest"], 120);
+    EXPECT_EQ(varied["found"], 120);
     EXPECT_EQ(varied["next"], 121);
     for (const json& value : varied["values"]) {
       EXPECT_EQ(value["run"]["fits"], value["value"] <= 120) << value;
@@ -214,13 +214,98 @@ TEST_F(FitTest, TheLargestValueIsTheOneBeforeTheFirstThatFails) {
     }
   }
   const json some = Answer("--vary=--n:4,200,100", program)["varied"];
-  EXPECT_EQ(some["largest"], 100);
+  EXPECT_EQ(some["found"], 100);
   EXPECT_EQ(some["values"].size(), 3U);
-  EXPECT_TRUE(Answer("--vary=--n:130,200", program, 1)["varied"]["largest"].is_null());
+  EXPECT_TRUE(Answer("--vary=--n:130,200", program, 1)["varied"]["found"].is_null());
   const std::string text = Run("fit --device T4 --jobs 1 --vary={}:119..121 -- " + program + " --n={}").out;
   EXPECT_THAT(text, AllOf(HasSubstr("value 120 is the largest that fits on T4"), HasSubstr("121 fails")));
   ExpectError(Run("fit --device T4 --vary=--n -- true"), 2, {"--vary: '--n' is no ARGUMENT:VALUES", "1..256"});
   ExpectError(Run("fit --device T4 --vary=--n:9..1 -- true"), 2, {"--vary: '--n:9..1'"});
+}
+
+TEST_F(FitTest, TheLongestIsThatOfALengthThatVaries) {
+  const std::string program =
+      Script("program", absl::StrCat("value=8\n[ \"$1\" = --length ] && value=$2\nif [ $value -gt 120 ] && [ -n "
+                                     "\"$ASHLAR_APART\" ]; then\n",
+                                     RunsOutOfMemory(),
+                                     "fi\n[ -n \"$ASHLAR_APART\" ] && [ \"$ASHLAR_FIT\" != blocks ] && exit 7\n",
+                                     Grows({Change("blocks", 1)})));
+  const json varied = Answer("--goal longest --with blocks --vary=--length:1..500", program)["varied"];
+  EXPECT_EQ(varied["goal"], "longest");
+  EXPECT_EQ(varied["found"], 120);
+  EXPECT_EQ(varied["next"], 121);
+  ExpectError(Run("fit --device T4 --goal longest -- true"), 2, {"--goal longest: give the argument of the length"});
+  ExpectError(Run("fit --device T4 --with blocks -- true"), 2, {"--with: goes with --vary"});
+  ExpectError(Run("fit --device T4 --with other --vary=--length:1..5 -- " + program), 2,
+              {"--with: there is no change 'other': blocks"});
+}
+
+// By the peak in ample room, and then run as that card, on it.
+TEST_F(FitTest, TheLeastCardIsLookedForInTheTable) {
+  const std::vector<json> changes = {Change("a", 1), Change("b", 2), Change("useless", 3)};
+  const std::string program =
+      Script("program", absl::StrCat("case $ASHLAR_FIT in\na)\n", Leaves(changes, 18 * kGiB), ";;\nb)\n",
+                                     Leaves(changes, 15 * kGiB),
+                                     ";;\na,b)\nif grep -q 'name=NVIDIA GeForce RTX 2060' "
+                                     "$ASHLAR_HOLLOW_RUN/machine; then\n",
+                                     RunsOutOfMemory(), "fi\n", Leaves(changes, 5 * kGiB), ";;\n*)\n",
+                                     Leaves(changes, 20 * kGiB), ";;\nesac\nexit 0\n"));
+  const Result result = Run("fit --goal cards --jobs 1 --json -- " + program);
+  EXPECT_EQ(result.code, 0) << result.error;
+  const json cards = json::parse(result.out, nullptr, false)["cards"];
+  ASSERT_EQ(cards.size(), 5U);
+  EXPECT_EQ(cards[0]["card"], "L4");
+  EXPECT_EQ(cards[0]["is_proven"], true);
+  EXPECT_EQ(cards[1]["card"], "L4");
+  EXPECT_EQ(cards[2]["card"], "RTX5080");
+  EXPECT_EQ(cards[2]["is_proven"], false) << "by its peak alone";
+  EXPECT_EQ(cards[4]["run"]["changes"], Names({"a", "b"}));
+  EXPECT_EQ(cards[4]["card"], "RTX4060") << "the RTX2060 has room by the peak, and fails";
+  EXPECT_EQ(cards[4]["is_proven"], true);
+  EXPECT_THAT(Run("fit --goal cards --jobs 1 -- " + program).out,
+              AllOf(HasSubstr("the least card: L4 of 22.03 GiB as it is"), HasSubstr("RTX4060 of 7.62 GiB with a, b")));
+  ExpectError(Run("fit --device T4 --goal cards -- " + program), 2, {"--goal cards: looks for the least card"});
+}
+
+TEST_F(FitTest, TheLeastNumberOfCardsIsLookedForByTheProgramsOwnWords) {
+  const std::string program =
+      Script("program",
+             absl::StrCat("if [ -n \"$ASHLAR_APART\" ]; then\ngrep -q devices=$1 $ASHLAR_HOLLOW_RUN/machine || exit 7\n"
+                          "[ $1 -lt 3 ] && {\n",
+                          RunsOutOfMemory(), "}\nfi\n", Leaves({}, 13 * kGiB)));
+  const json varied = Answer("--goal cards --vary={}:1..8", program + " {}")["varied"];
+  EXPECT_EQ(varied["goal"], "fewest cards");
+  EXPECT_EQ(varied["found"], 3);
+  EXPECT_EQ(varied["next"], 2);
+  EXPECT_THAT(Run("fit --device T4 --goal cards --vary={}:1..8 -- " + program + " {}").out,
+              HasSubstr("3 are enough of T4 of 14.76 GiB"));
+}
+
+// A shuffle decides whether the longest samples meet: each run after the first begins with them.
+TEST_F(FitTest, WhereLengthsVaryTheLongestSamplesComeFirst) {
+  json watched = Facts({Change("a", 1)}, 10 * kGiB);
+  watched["lengths_vary"] = true;
+  const auto program = [&](const std::string& worst) {
+    return Script("program",
+                  absl::StrCat("case $ASHLAR_FIT in\nworst-first,a)\n",
+                               Leaves({Change("worst-first", 0), Change("a", 1)}, 9 * kGiB), ";;\nworst-first)\n",
+                               worst, ";;\n*)\n", LeavingText("process-7.json", Books(10 * kGiB)),
+                               LeavingText("info-7.json", Info(nullptr, 10 * kGiB)), LeavingText("fit-7.json", watched),
+                               ";;\nesac\nexit 0\n"));
+  };
+  const std::string fails = absl::StrCat("if grep -q total_bytes=15 $ASHLAR_HOLLOW_RUN/machine; then\n",
+                                         RunsOutOfMemory(), "fi\n", Leaves({Change("worst-first", 0)}, 20 * kGiB));
+  const json answer = Answer("", program(fails));
+  EXPECT_EQ(answer["has_worst_first"], true);
+  EXPECT_EQ(answer["as_it_is"]["fits"], false);
+  EXPECT_EQ(answer["own_order_bytes"], 10 * kGiB);
+  EXPECT_EQ(answer["set"]["changes"], Names({"a"}));
+  const std::string fits = Run("fit --device T4 -- " + program(Leaves({Change("worst-first", 0)}, 11 * kGiB))).out;
+  EXPECT_THAT(fits, HasSubstr("as it is, in any order of its samples"));
+  const json open = Answer("", program("echo TypeError: no lengths >&2; exit 1\n"));
+  EXPECT_EQ(open["has_worst_first"], false);
+  EXPECT_EQ(open["as_it_is"]["fits"], true);
+  EXPECT_THAT(open["why_no_worst"].get<std::string>(), HasSubstr("TypeError: no lengths"));
 }
 
 TEST_F(FitTest, TheLargestBatchIsMadeFromOutside) {
@@ -235,12 +320,12 @@ TEST_F(FitTest, TheLargestBatchIsMadeFromOutside) {
                               ";;\n", cases, "*)\n", RunsOutOfMemory(), ";;\nesac\nexit 0\n"));
   const json varied = Answer("--goal largest-batch", program)["varied"];
   EXPECT_EQ(varied["name"], "batch");
-  EXPECT_EQ(varied["largest"], 120);
+  EXPECT_EQ(varied["found"], 120);
   EXPECT_EQ(varied["next"], 121);
   EXPECT_EQ(varied["where"], "train.py:9");
   EXPECT_TRUE(Answer("--goal largest-batch",
                      Script("program", absl::StrCat(Leaves({}, 13 * kGiB), LeavingText("fit-7.json", told))),
-                     1)["varied"]["largest"]
+                     1)["varied"]["found"]
                   .is_null())
       << "a run that does not tell of the batch did not make it";
   told["batch"] = {{"size", 0}, {"samples", 0}, {"where", ""}, {"why_not", "its batches are of a sampler of its own"}};
@@ -249,11 +334,12 @@ TEST_F(FitTest, TheLargestBatchIsMadeFromOutside) {
 }
 
 // In runs of their own, whose peaks are not looked at.
-TEST_F(FitTest, OperationsOfTheSetAreCountedBesideThoseOfTheProgram) {
+TEST_F(FitTest, WhatTheSetComputesAndMovesIsCountedBesideTheProgram) {
   const std::vector<json> changes = {Change("a", 1)};
   const auto counted = [&](std::uint64_t operations) {
     json facts = Facts(changes, 40 * kGiB);
-    facts["operations"] = operations;
+    facts["work"] = {
+        {"operations", operations}, {"narrow_operations", 0}, {"memory_bytes", 32'000'000'000}, {"bus_bytes", 5 << 20}};
     return LeavingText("fit-7.json", facts);
   };
   const std::string program = Script(
@@ -262,11 +348,15 @@ TEST_F(FitTest, OperationsOfTheSetAreCountedBesideThoseOfTheProgram) {
                               Leaves(changes, 9 * kGiB), ";;\n*)\nif [ -n \"$ASHLAR_APART\" ]; then\n",
                               RunsOutOfMemory(), "fi\n", Leaves(changes, 20 * kGiB), ";;\nesac\nexit 0\n"));
   const json answer = Answer("", program);
-  EXPECT_EQ(answer["as_it_is"]["operations"], 1000);
-  EXPECT_EQ(answer["set"]["operations"], 1330);
+  EXPECT_EQ(answer["as_it_is"]["work"]["operations"], 1000);
+  EXPECT_EQ(answer["set"]["work"]["operations"], 1330);
+  EXPECT_EQ(answer["set"]["work"]["bus_bytes"], 5 << 20);
+  EXPECT_NEAR(answer["set"]["roofline_seconds"].get<double>(), 0.1, 0.001) << "32 GB at the T4's 320 GB/s";
   EXPECT_EQ(answer["set"]["peak_reserved_bytes"], 9 * kGiB);
-  EXPECT_TRUE(answer["rows"][0]["operations"].is_null());
-  EXPECT_THAT(Run("fit --device T4 --jobs 1 -- " + program).out, HasSubstr("1.33e+03 floating-point operations"));
+  EXPECT_TRUE(answer["rows"][0]["work"].is_null());
+  EXPECT_THAT(Run("fit --device T4 --jobs 1 -- " + program).out,
+              AllOf(HasSubstr("1.33e+03 floating-point operations"), HasSubstr("5.00 MiB between host and device"),
+                    HasSubstr("estimated: by the figures of the card")));
 }
 
 // Its steps are calls of the model, and nothing of it is cut off.
@@ -285,6 +375,54 @@ TEST_F(FitTest, AProgramThatDoesNotTrainRunsToItsEnd) {
   const json answer = Answer("", program);
   EXPECT_EQ(answer["set"]["changes"], Names({"a"}));
   EXPECT_TRUE(answer["stop_step"].is_null());
+}
+
+// The free change that needs least is taken, not the first of the table.
+TEST_F(FitTest, OfFreeChangesTheOneOfTheLeastPeakIsTaken) {
+  const std::vector<json> changes = {Change("first", 0), Change("least", 0)};
+  const json answer = Answer("", Program(changes, {{"first", Leaves({Change("first", 0)}, 12 * kGiB)},
+                                                   {"least", Leaves({Change("least", 0)}, 8 * kGiB)}}));
+  EXPECT_EQ(answer["set"]["changes"], Names({"least"}));
+}
+
+// What a set leaves as it is takes more than the card has: it is not run.
+TEST_F(FitTest, SetsThatCannotFitAreNotRun) {
+  json lean = Change("lean", 9);
+  lean["lessens"] = {"states"};
+  const std::vector<json> changes = {Change("half", 1), Change("blocks", 2), lean};
+  const auto held = [&](const std::vector<json>& made, std::uint64_t peak_bytes) {
+    json facts = Facts(made, peak_bytes);
+    facts["held"] = {{{"what", "parameters"}, {"bytes", 6 * kGiB}}, {{"what", "states"}, {"bytes", 12 * kGiB}}};
+    return absl::StrCat(LeavingText("process-7.json", Books(peak_bytes)),
+                        LeavingText("info-7.json", Info(nullptr, peak_bytes)), LeavingText("fit-7.json", facts));
+  };
+  const std::string times = folder_ + "times";
+  std::string cases;
+  for (const char* name : {"half", "blocks", "lean", "half,blocks", "half,lean", "blocks,lean", "half,blocks,lean"}) {
+    const bool fits = std::string(name) == "blocks,lean";
+    std::vector<json> made;
+    for (const json& change : changes) made.push_back(change);
+    absl::StrAppend(&cases, name, ")\n", held(made, (fits ? 13 : 20) * kGiB), ";;\n");
+  }
+  const std::string program =
+      Script("program", absl::StrCat("echo $ASHLAR_FIT >> ", times, "\ncase $ASHLAR_FIT in\n", cases,
+                                     "*)\nif [ -n \"$ASHLAR_APART\" ]; then\n", RunsOutOfMemory(), "fi\n",
+                                     held(changes, 20 * kGiB), ";;\nesac\nexit 0\n"));
+  const json answer = Answer("", program);
+  EXPECT_EQ(answer["set"]["changes"], Names({"blocks", "lean"}));
+  EXPECT_EQ(answer["pruned_sets"], 3) << "half, blocks, and both: the states stay";
+  EXPECT_EQ(answer["held"][1]["bytes"], 12 * kGiB);
+  EXPECT_THAT(Run("fit --device T4 --jobs 1 -- " + program).out, HasSubstr("3 sets were not run, as they cannot fit"));
+}
+
+// Rows that the time does not reach are told, and no set has their changes.
+TEST_F(FitTest, WhatTheBudgetDoesNotReachIsSaid) {
+  const std::vector<json> changes = {Change("slow", 1), Change("late", 2)};
+  const std::string slow = absl::StrCat("sleep 2\n", Leaves({Change("slow", 1)}, 19 * kGiB));
+  const json answer = Answer("--budget 1s", Program(changes, {{"slow", slow}, {"late", Leaves({}, 9 * kGiB)}}), 1);
+  EXPECT_THAT(RowOf(answer["rows"], {"late"})["why_not"].get<std::string>(), HasSubstr("the time was up"));
+  EXPECT_EQ(answer["untried_changes"], 1);
+  EXPECT_THAT(answer["remarks"].dump(), HasSubstr("1 change and 1 dearer set were not tried"));
 }
 
 TEST_F(FitTest, OnlyWhatIsNamedIsTried) {

@@ -157,6 +157,7 @@ absl::StatusOr<std::string> PageWriter::Finish(const PageFacts& facts) && {
   status.Update(AddPrinted("estimate", facts.estimate, text));
   status.Update(AddPrinted("dry_run", facts.dry_run, text));
   status.Update(AddPrinted("fleet", facts.fleet, text));
+  status.Update(AddPrinted("fit", facts.fit, text));
   if (!status.ok()) return status;
   std::string out =
       absl::StrCat(around_title.first, HtmlEscaped(facts.title), around_title.second.substr(0, at),

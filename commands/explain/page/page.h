@@ -51,6 +51,7 @@ struct PageFacts {
   std::string estimate = {};
   std::string dry_run = {};
   std::string fleet = {};
+  std::string fit = {};
 };
 
 class PageWriter {

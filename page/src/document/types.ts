@@ -6,6 +6,7 @@ import type { Diff } from './answers/diff';
 import type { DryRun } from './answers/dry-run';
 import type { Estimate } from './answers/estimate';
 import type { Explanation } from './answers/explain';
+import type { Fit } from './answers/fit';
 import type { Fleet } from './answers/fleet';
 
 export interface Stacks {
@@ -90,4 +91,5 @@ export interface PageDocument {
   estimate: Estimate | null;
   dry_run: DryRun | null;
   fleet: Fleet | null;
+  fit: Fit | null;
 }

@@ -27,4 +27,4 @@ export function titleOfInputs(doc: PageDocument): string {
 }
 
 // Whether the page tells of a run that has not been: nothing of it was recorded, and nothing of it can be recorded better.
-export const isForetold = (doc: PageDocument): boolean => doc.estimate !== null || doc.dry_run !== null;
+export const isForetold = (doc: PageDocument): boolean => doc.estimate !== null || doc.dry_run !== null || doc.fit !== null;

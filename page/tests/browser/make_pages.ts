@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Diff } from '../../src/document/answers/diff';
 import type { Estimate } from '../../src/document/answers/estimate';
 import { makeDocument, pageWith } from '../made_document';
-import { makeDryRun, makeFleet } from '../made_parts';
+import { makeDryRun, makeFit, makeFleet } from '../made_parts';
 import { kPages, kRecorded, kRoot, programPath } from './pages';
 
 export default function setup(): void {
@@ -21,6 +21,7 @@ export default function setup(): void {
   const example = 'docs/examples/training_oom.pickle';
   made.doc.fleet = makeFleet(48);
   made.doc.dry_run = makeDryRun();
+  made.doc.fit = makeFit();
   made.doc.diff = json('diff', example, example) as Diff | null;
   made.doc.estimate = json('estimate', 'conformance/models/bert.json', '--gpu', 'T4') as Estimate | null;
   const [run] = made.doc.runs;

@@ -12,10 +12,11 @@ import { freePlace, type Box } from '../../src/panels/curve_paint';
 import { commandOf, inputOf } from '../../src/panels/fleet';
 import type { Rank } from '../../src/document/answers/fleet';
 import { firstEnough, howItWent, unrun } from '../../src/panels/cards';
+import { fitVerdict, saved } from '../../src/panels/fit';
 import { parseColour } from '../../src/view/palette';
 import { byteTicks, bytes, count } from '../../src/view/format';
 import { random } from '../made_document';
-import { makeDryRun } from '../made_parts';
+import { makeDryRun, makeFit } from '../made_parts';
 import { wholeOf } from '../part';
 import { fromHash, kStart, toHash, type View } from '../../src/view/state';
 
@@ -183,5 +184,15 @@ describe('cards', () => {
       .toBe('; the program ended before its end, with signal 9 (SIGKILL): this is what was seen until then');
     expect(howItWent({ ...run, fits: false, ended_early: { by: 'exception', what: 'OutOfMemoryError: CUDA out of memory. Tried to allocate 32.00 MiB. GPU 0 has' } }))
       .toBe('; a request failed; the program ended before its end, with OutOfMemoryError: CUDA out of memory: this is what was seen until then');
+  });
+
+  it('say of changes what each saves, and where it fails', () => {
+    const fit = makeFit();
+    expect(fitVerdict(fit.as_it_is)).toBe('fails at step 2');
+    expect(fitVerdict({ ...fit.as_it_is, failed_step: null })).toBe('fails');
+    expect(fitVerdict(fit.rows[1])).toBe('it ended with exit code 1');
+    expect(saved(fit, fit.as_it_is)).toBe('');
+    expect(saved(fit, fit.rows[0])).toBe('25 %');
+    expect(saved(fit, { ...fit.rows[0], peak_reserved_bytes: 2 ** 36 })).toBe('-100 %');
   });
 });

@@ -69,7 +69,7 @@ FitValues SomeValues() {
   for (FitValues::Value& one : out.values) one.row.changes.clear();
   out.values[2].row.verdict = FitVerdict::kFails;
   out.values[2].row.failed_step = 1;
-  out.largest = 24;
+  out.found = 24;
   out.next = 25;
   return out;
 }
@@ -151,7 +151,45 @@ TEST(FitReportTest, SaysWhatFitsWhatItSavesAndWhatToWrite) {
               AllOf(HasSubstr("no set that was tried fits"), HasSubstr("7 dearer sets"), Not(HasSubstr("WRITE"))));
   FitAnswer varied = SomeAnswer();
   varied.varied = SomeValues();
-  ExpectBySchema({answer, without, varied});
+  FitAnswer cards = SomeAnswer();
+  cards.cards = {{cards.base, "L4", 22000 * kMiBytes, true}, {RowOf("half", FitVerdict::kFits, 16000), "", 0, false}};
+  answer.held = {{"parameters", kMiBytes}};
+  answer.base.work = answer.set->work = FitWork{.operations = 7};
+  ExpectBySchema({answer, without, varied, cards});
+  EXPECT_THAT(
+      InOneLine(report::ToText(cards)),
+      AllOf(HasSubstr("the least card: L4 of 21.48 GiB as it is; no card of the table has room for it with half"),
+            HasSubstr("proven"), HasSubstr("none of the table")));
+  EXPECT_THAT(report::ToMarkdown(cards), HasSubstr("| as it is | 19.53 GiB | L4 of 21.48 GiB | run on it | none |"));
+}
+
+TEST(FitReportTest, APriceIsCountedAndItsTimeAnEstimate) {
+  FitAnswer answer = SomeAnswer();
+  answer.set = RowOf("blocks", FitVerdict::kFits, 8000);
+  answer.base.work = FitWork{.operations = 3'000'000'000, .memory_bytes = 10'000'000, .bus_bytes = kMiBytes};
+  answer.set->work = FitWork{.operations = 4'000'000'000,
+                             .narrow_operations = 3'000'000'000,
+                             .memory_bytes = 90'000'000,
+                             .bus_bytes = 2 * kMiBytes};
+  EXPECT_THAT(InOneLine(report::ToText(answer)),
+              AllOf(HasSubstr("4e+09 floating-point operations, where it is 3e+09 as it is: x 1.33"),
+                    HasSubstr("2.00 MiB between host and device, where it is 1.00 MiB"), Not(HasSubstr("estimated"))));
+  answer.speed =
+      FitSpeed{.operations = 1'000'000'000'000, .narrow_operations = 2'000'000'000'000, .memory_bytes = 30'000'000'000};
+  EXPECT_NEAR(RooflineSeconds(*answer.base.work, *answer.speed), 3e-3, 1e-9) << "by its operations";
+  EXPECT_NEAR(RooflineSeconds(*answer.set->work, *answer.speed), 3e-3, 1e-9)
+      << "by its traffic: 1 + 1.5 ms of operations";
+  EXPECT_THAT(InOneLine(report::ToText(answer)),
+              HasSubstr("(1.0 TFLOP/s, 2.0 in 16 bits, 30 GB/s) a step takes 3 ms at least"));
+}
+
+TEST(FitSetsTest, WhatIsLeftAsItIsIsNeededAtLeast) {
+  FitAnswer answer = SomeAnswer();
+  answer.outside_bytes = 100;
+  answer.held = {{"parameters", 1000}, {"gradients", 20}, {"states", 3}};
+  answer.changes[4].lessens = {"gradients", "states"};
+  EXPECT_EQ(answer.LeastBytes({}), 1123U);
+  EXPECT_EQ(answer.LeastBytes({"half", "bf16"}), 1100U);
 }
 
 TEST(FitReportTest, SaysTheLargestValueAndThatTheNextOneFails) {
@@ -167,7 +205,7 @@ TEST(FitReportTest, SaysTheLargestValueAndThatTheNextOneFails) {
   answer.varied->next.reset();
   answer.varied->is_over = true;
   EXPECT_THAT(InOneLine(report::ToText(answer)), AllOf(HasSubstr("no larger one was run"), HasSubstr("--budget")));
-  answer.varied->largest.reset();
+  answer.varied->found.reset();
   EXPECT_THAT(report::ToText(answer), HasSubstr("no --batch-size that was tried fits"));
 }
 

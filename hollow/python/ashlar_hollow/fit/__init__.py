@@ -5,10 +5,13 @@ change       what each of them has: does it apply, apply it, what the user write
 program      the program under way, and what it tells the changes
 start        what is changed in an interpreter, by names
 facts        what a run leaves for `ashlar fit`
-operations   floating-point operations of a step
+held         what each step of the optimizer needs
+operations   what a step computes and moves
 lines        the line of the program under way
+samples      how long they are, and batches in another order
 accumulation parts of batches, and the steps that wait for the last of them
-batch, checkpointing, precision, optimizers, evaluation, gradients, collection, attention, loss, allocator
+batch, checkpointing, precision, optimizers, evaluation, gradients, outputs, collection, attention, loss, allocator, embeddings,
+freezing, lengths, order
              the changes themselves
 
 The folder is used twice, and imports nothing of ours beside it: by what `ashlar fit` puts into a program, and, as

@@ -18,6 +18,7 @@ class Change(object):
     price = 0  # order of prices: 0 costs nothing that can be felt
     costs = "none"  # in words
     alters = ""  # what --allow must name: results are not those of the program as it is
+    lessens = ()  # of what a step needs in any case (held.py): what it makes less of
     without = "not seen"  # why it does not apply where nothing was found
 
     def __init__(self, program, is_on):
@@ -60,7 +61,13 @@ class Change(object):
             "why_not": "" if is_found else self.why_not or self.why_missing or self.without,
             "where": self.where or "",
             "lines": self.lines if is_found else [],
+            "lessens": list(self.lessens),
         }
+
+    @staticmethod
+    def asked(text):
+        """Of "name=text" what stands behind it, a number; None where it is none. Of changes that need one (table.py)."""
+        return int(text) if text.isdigit() and int(text) > 0 else None
 
     @staticmethod
     def prepare(environment):
@@ -82,6 +89,9 @@ class Change(object):
 
     def on_framework_loader(self, loader):
         """A DataLoader is iterated by a framework's loop."""
+
+    def on_batches(self, loader, where):
+        """A DataLoader is iterated for training, a framework's too. What is made of its batches of indices, or None."""
 
     def on_moved(self, module, where):
         """A module is about to move to the GPU."""

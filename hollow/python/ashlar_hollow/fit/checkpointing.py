@@ -77,6 +77,83 @@ class EverySecond(Blocks):
     takes_switch = False
 
 
+class Heaviest(Blocks):
+    """Those that keep most, where they are not alike: half of all that blocks keep. It is seen in the first forward pass, and asked
+    for by their places among the repeated blocks."""
+
+    name, title, price = "checkpointing-heaviest", "the heaviest repeated blocks checkpointed", 40
+    costs = "more time: the forward of these blocks runs twice"
+    takes_switch = False
+    alike = 1.25  # the heaviest of alike blocks keeps so many times what the lightest does
+
+    def __init__(self, program, places=()):
+        Change.__init__(self, program, bool(places))
+        self.places = places
+        if places:
+            self.name = "%s=%s" % (self.name, "+".join(map(str, places)))
+        self.weights, self.hooks, self.found_in = {}, [], None
+
+    @staticmethod
+    def asked(text):
+        parts = text.split("+")
+        return [int(part) for part in parts] if all(part.isdigit() for part in parts) else None
+
+    def on_model(self, module, where):
+        if self.program.has_trainer or any(_has_switch(one) for one in module.modules()):
+            return self.lacks("the framework's switch takes all blocks")
+        blocks = [block for _, blocks in repeated(module) for block in blocks]
+        if not blocks:
+            return self.lacks("no repeated blocks")
+        if any(_is_checkpointed(block) for block in blocks):
+            return self.lacks("already on")
+        self.mark_norms(module)
+        self.found_in = (module, blocks, where)
+        if self.is_on:
+            self.tell_places()
+            for place in self.places:
+                self.wrap(blocks[place])
+        elif self.program.torch.cuda.is_initialized():
+            for place, block in enumerate(blocks):
+                self.hooks += [block.register_forward_pre_hook(self.weighed(place, -1)), block.register_forward_hook(self.weighed(place, 1))]
+        return None
+
+    def weighed(self, place, sign):
+        def weigh(*_):
+            self.weights[place] = self.weights.get(place, 0) + sign * self.program.torch.cuda.memory_allocated()
+
+        return weigh
+
+    def on_output(self, module, output, trains, where):
+        if self.hooks and module is self.found_in[0]:
+            for hook in self.hooks:
+                hook.remove()
+            self.hooks = []
+            self.choose()
+        return output
+
+    def choose(self):
+        heaviest = sorted(self.weights, key=lambda place: -self.weights[place])
+        if not heaviest or self.weights[heaviest[0]] <= self.alike * max(self.weights[heaviest[-1]], 1):
+            return self.lacks("the repeated blocks are alike")
+        half, kept = sum(self.weights.values()) / 2, 0
+        while kept < half:
+            place = heaviest.pop(0)
+            kept += self.weights[place]
+            self.places += (place,)
+        self.places = sorted(self.places)
+        self.name = "%s=%s" % (self.name, "+".join(map(str, self.places)))
+        return self.tell_places()
+
+    def tell_places(self):
+        module, blocks, where = self.found_in
+        names = {id(one): name for name, one in module.named_modules()}
+        self.applies(
+            where,
+            "in %s, around %s:" % (type(module).__name__, ", ".join(names[id(blocks[place])] for place in self.places)),
+            "x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)",
+        )
+
+
 def checkpointed(torch, forward):
     """In the place of a class's forward, for those of its modules that are marked: a copy of one is marked too."""
     from torch.utils.checkpoint import checkpoint

@@ -8,7 +8,9 @@ LEAST_BYTES = 1 << 20
 
 
 class Collect(Change):
-    name, title = "gc-collect", "cycles collected after each step"
+    """Before a step's first forward pass: right after the step before, its cycle may still have a variable that holds it."""
+
+    name, title = "gc-collect", "cycles collected before each forward pass"
     price = 3
     costs = "the collector's time in each step"
     without = "no cycle keeps device memory"
@@ -16,7 +18,8 @@ class Collect(Change):
     def __init__(self, program, is_on):
         Change.__init__(self, program, is_on)
         self.before = 0
-        self.step = None  # its place
+        self.call = None  # its place
+        self.is_due = True
         if not is_on:
             gc.callbacks.append(self.collected)
 
@@ -36,14 +39,19 @@ class Collect(Change):
             gc.callbacks.remove(self.collected)  # an allocator without statistics
 
     def found(self):
-        self.applies(self.step, "gc.collect()  # after optimizer.step(); better: no cycle")
+        self.applies(self.call, "gc.collect()  # before the model is called in each step; better: no cycle")
 
-    def on_step(self, optimizer, where):
-        self.step = where
+    def on_call(self, module, trains, where):
+        if not trains or not self.is_due:
+            return
+        self.is_due, self.call = False, where
         if self.is_on:
             self.found()
             gc.collect()
 
+    def on_step(self, optimizer, where):
+        self.is_due = True
+
     def on_end(self):
-        if not self.is_on and not self.is_found and self.step is not None:
+        if not self.is_on and not self.is_found and self.call is not None:
             gc.collect()  # tells by collected()

@@ -19,7 +19,9 @@ def of(program):
         "peaks": [{"steps": steps, "allocated": allocated, "reserved": reserved} for steps, allocated, reserved in program.peaks],
         "changes": [change.told() for change in program.changes if change.is_on or not isinstance(change, Size)],
         "batch": next((change.batch() for change in program.changes if isinstance(change, Size)), None),
-        "operations": None if program.counter is None else program.counter.count,
+        "lengths_vary": program.lengths_vary(),
+        "held": [{"what": what, "bytes": count} for what, count in program.held.most.items()],
+        "work": None if program.counter is None else program.counter.work,
         "exception": None if error is None else type(error).__name__,
     }
 

@@ -93,6 +93,7 @@ class StatesToHost(Change):
 
 class Other(Optimizers):
     alters = "optimizer"
+    lessens = ("states",)
     costs = "another optimizer: other results"
     kept = ("params", "lr", "weight_decay", "maximize")  # arguments that both have
     library = "torch.optim"

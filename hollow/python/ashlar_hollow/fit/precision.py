@@ -83,6 +83,7 @@ class Weights(Change):
     name, title = "bf16-weights", "weights in bf16, their gradients and the optimizer's states with them"
     group = "precision"
     price = 90
+    lessens = ("parameters", "gradients", "states")
     costs = "less time on tensor cores"
     alters = "precision"
     without = "no model moves to the GPU"

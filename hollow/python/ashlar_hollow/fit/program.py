@@ -14,7 +14,7 @@ import inspect
 import sys
 import threading
 
-from . import accumulation, lines, table
+from . import accumulation, held, lines, samples, table
 
 KEYS = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
 
@@ -39,7 +39,11 @@ class Program(object):
         self.phases = []  # (what was new, steps that were done)
         self.known = set()
         self.longest = 0
+        self.longest_tokens = 0  # of the batches that it trains with
+        self.shapes = set()  # of these, a sample each
+        self.loads = False  # a DataLoader feeds the training
         self.peaks = []  # (steps done, allocated, reserved), where one grew
+        self.held = held.Held(torch)
         self.failed_step = None
         self.counter = None  # of operations, in a run that counts them
         self.said = set()
@@ -133,15 +137,29 @@ class Program(object):
         if trains and self.counter is not None:
             self.guarded(self.counter.begin)
         self.new_phase("training" if trains else "evaluation")
-        size = max([one.numel() for one in list(args) + list(kwargs.values()) if isinstance(one, self.torch.Tensor)] or [0])
-        if size > self.longest:
-            self.longest = size
-            self.phases.append(("a larger batch", self.steps))
+        self.look_at_batch([one for one in list(args) + list(kwargs.values()) if isinstance(one, self.torch.Tensor)], trains)
         if trains and id(module) not in self.modules:
             self.modules.add(id(module))
             self.tell("on_model", module, where)
         contexts = [self.guarded(change.on_call, module, trains, where) for change in self.changes]
         return [context for context in contexts if context is not None]
+
+    def look_at_batch(self, tensors, trains):
+        size = max([one.numel() for one in tensors] or [0])
+        if size > self.longest:
+            self.longest = size
+            self.phases.append(("a larger batch", self.steps))
+        if not trains or not tensors:
+            return
+        largest = max(tensors, key=lambda one: one.numel())
+        self.shapes.add(largest.shape[1:] if largest.dim() > 1 else largest.shape)
+        tokens = [one.shape[1] for one in tensors if one.dim() == 2 and not one.is_floating_point()]
+        self.longest_tokens = max([self.longest_tokens] + tokens)
+
+    def lengths_vary(self):
+        """Where samples lie one behind the other, a last batch of fewer has another size as well: two sizes tell nothing."""
+        packed = sum(len(shape) == 1 for shape in self.shapes)
+        return self.loads and (packed > 2 or len(self.shapes) - packed > 1)
 
     def finished(self, module, output):
         if self.lead is None:
@@ -233,6 +251,7 @@ class Program(object):
             result = self.make_step(original, optimizer, args, kwargs)
         finally:
             self.inside.step = 0
+        self.guarded(self.held.stepped, optimizer)
         self.parts.stepped()
         self.backwards = 0
         if self.lead is None:
@@ -265,13 +284,22 @@ class Program(object):
         return original(of, set_to_none=set_to_none)
 
     def iterated(self, original, loader):
-        if self.has_trainer or self.has_lightning:
-            self.tell("on_framework_loader", loader)
-            return original(loader)
         trains = self.torch.is_grad_enabled() and self.trains is not False
-        if trains:
-            self.tell("on_loader", loader, lines.where())
-        return self.parts.iterate(original, loader, trains)
+        where, has_framework = lines.where(), self.has_trainer or self.has_lightning
+        if has_framework:
+            self.tell("on_framework_loader", loader)
+        elif trains:
+            self.tell("on_loader", loader, where)
+        with contextlib.ExitStack() as stack:
+            for call in self.orders(loader, where) if trains else ():
+                stack.enter_context(samples.ordered(loader, call))
+            return original(loader) if has_framework else self.parts.iterate(original, loader, trains)
+
+    def orders(self, loader, where):
+        """What the changes make of its batches."""
+        self.loads = True
+        made = [self.guarded(change.on_batches, loader, where) for change in self.changes]
+        return [call for call in made if call is not None]
 
     def saved(self, original, *args, **kwargs):
         self.new_phase("a save")

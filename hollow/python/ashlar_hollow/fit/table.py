@@ -1,12 +1,14 @@
 """The changes, in the order in which `ashlar fit` shows them: of two that cost nothing and fit, the first one is taken."""
 
-from . import allocator, attention, batch, checkpointing, collection, evaluation, gradients, loss, optimizers, precision
+from . import (allocator, attention, batch, checkpointing, collection, embeddings, evaluation, freezing, gradients, lengths, loss, optimizers,
+               order, outputs, precision)
 
 KINDS = (
     evaluation.NoGrad,
     evaluation.OutputsToHost,
     gradients.SetToNone,
     gradients.Early,
+    outputs.Release,
     collection.Collect,
     attention.NoCache,
     attention.Sdpa,
@@ -20,25 +22,32 @@ KINDS = (
     checkpointing.EverySecond,
     checkpointing.Blocks,
     optimizers.StatesToHost,
+    embeddings.OnHost,
+    order.OneLength,
     precision.Autocast,
     precision.Weights,
     optimizers.EightBit,
     optimizers.Adafactor,
     optimizers.Sgd,
+    freezing.FirstHalf,
 )
 NAMES = tuple(kind.name for kind in KINDS)
-SIZE = batch.Size.name + "="
+ASKING = (batch.Size, lengths.Cap, checkpointing.Heaviest)  # "batch-size=24", "length=256", "checkpointing-heaviest=0+2"
 
 
-def size(name):
-    """Of "batch-size=24"; None of any other name."""
-    number = name[len(SIZE):] if name.startswith(SIZE) else ""
-    return int(number) if number.isdigit() and int(number) > 0 else None
+def asked(name):
+    """(kind, what it asks for) of such a name; None of any other."""
+    for kind in ASKING:
+        what = kind.asked(name[len(kind.name) + 1:]) if name.startswith(kind.name + "=") else None
+        if what is not None:
+            return kind, what
+    return None
 
 
 def make(program, names):
     """Those that are named, which are on; without names all of them, which look on."""
     if names is None:
-        return [kind(program, False) for kind in KINDS] + [batch.Size(program)]
-    sizes = [batch.Size(program, size(name)) for name in names if size(name)]
-    return sizes + [kind(program, True) for kind in KINDS if kind.name in names]
+        return [kind(program, False) for kind in KINDS] + [kind(program) for kind in ASKING]
+    made = [kind(program, what) for kind, what in filter(None, map(asked, names))]
+    worst = [order.WorstFirst(program, True)] if order.WorstFirst.name in names else []
+    return worst + made + [kind(program, True) for kind in KINDS if kind.name in names]

@@ -1,0 +1,52 @@
+"""Embeddings on the host: only the vectors of a batch go to the GPU, and their gradients come back."""
+
+from .change import Change
+
+LEAST_BYTES = 1 << 20
+
+# What runs, and what the user writes.
+SOURCE = """def stay_on_host(embedding):
+    forward = embedding.forward
+    embedding._apply = lambda move, recurse=True: embedding
+    embedding.forward = lambda ids: forward(ids.cpu()).to(ids.device)
+"""
+
+
+class OnHost(Change):
+    name, title = "embeddings-to-host", "embeddings stay on the host"
+    price = 48
+    costs = "more time: tokens come to the host, their vectors go to the GPU, gradients come back"
+    lessens = ("parameters", "gradients", "states")
+    without = "no model moves to the GPU"
+    stay = None
+
+    def on_moved(self, module, where):
+        torch = self.program.torch
+        owners = {}
+        for one in module.modules():
+            for parameter in one._parameters.values():
+                owners.setdefault(id(parameter), []).append(one)
+        found = [
+            (name, one) for name, one in module.named_modules()
+            if isinstance(one, torch.nn.Embedding) and not one.weight.is_cuda and _bytes(one.weight) >= LEAST_BYTES
+        ]
+        alone = [(name, one) for name, one in found if len(owners[id(one.weight)]) == 1]
+        if not alone:
+            return self.lacks("its weight is another module's too" if found else "no embedding of a MiB and more")
+        self.applies(
+            where,
+            "before the model moves: for one in (%s): stay_on_host(one), with" % ", ".join("model." + name if name else "model" for name, _ in alone),
+            *SOURCE.splitlines()
+        )
+        if self.is_on:
+            if self.stay is None:
+                names = {}
+                exec(SOURCE, names)
+                self.stay = names["stay_on_host"]
+            for _, one in alone:
+                self.stay(one)
+        return None
+
+
+def _bytes(one):
+    return one.numel() * one.element_size()

@@ -1,0 +1,32 @@
+"""Modules that are not trained: their gradients and states are not made, nor what their backward pass would need."""
+
+from . import checkpointing
+from .change import Change
+
+
+class FirstHalf(Change):
+    name, title = "freeze-half", "the first half of the repeated blocks frozen, and the embeddings before them"
+    price = 95
+    costs = "what is frozen does not learn"
+    alters = "frozen"
+    lessens = ("gradients", "states")
+    without = "no module was trained"
+
+    def on_model(self, module, where):
+        found = checkpointing.repeated(module)
+        if not found:
+            return self.lacks("no repeated blocks")
+        name, blocks = max(found, key=lambda one: len(one[1]))
+        frozen = blocks[:len(blocks) // 2]
+        if not any(one.requires_grad for block in frozen for one in block.parameters()):
+            return self.lacks("they are frozen")
+        embeddings = [one for one in module.modules() if isinstance(one, self.program.torch.nn.Embedding)]
+        self.applies(
+            where,
+            "before the optimizer is made: for block in %s[:%d]: block.requires_grad_(False)" % (name or "it", len(frozen)),
+            embeddings and "and for each nn.Embedding of the model: embedding.requires_grad_(False)",
+        )
+        if self.is_on:
+            for one in embeddings + frozen:
+                one.requires_grad_(False)
+        return None

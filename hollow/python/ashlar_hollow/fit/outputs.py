@@ -1,0 +1,78 @@
+"""What a model gave, let go when its step is made, and not when the next forward pass has made its own.
+
+Only what variables alone hold: a list, an object or a cycle that keeps it as well would keep it all the same.
+"""
+
+import gc
+import inspect
+import weakref
+
+from .change import Change
+
+LEAST_BYTES = 1 << 20
+MOST_LOOKS = 3  # at who holds an output: each goes over all objects
+
+
+class Release(Change):
+    name, title = "release-outputs", "what the model gave is let go after the step"
+    price = 4
+    without = "no output outlives its step"
+
+    LINES = ("del outputs  # and what was made of them, right behind optimizer.step()",)
+
+    def __init__(self, program, is_on):
+        Change.__init__(self, program, is_on)
+        self.kept, self.holders = [], set()  # of the calls since the last step, weakly, and what they came in
+        self.looks = 0
+        self.seen, self.waiting = None, ()  # where such an output was still there when a step was made, and it
+
+    def on_call(self, module, trains, where):
+        if trains and self.seen is not None and any(one() is not None for one in self.waiting):
+            self.applies(self.seen, *self.LINES)
+        self.seen = None
+
+    def on_output(self, module, output, trains, where):
+        if trains and not self.program.has_trainer and not self.program.has_lightning:
+            known = {one.untyped_storage().data_ptr() for one in module.parameters()}
+            self.holders.update((id(output), id(getattr(output, "__dict__", None))))
+            for one in tensors(self.program.torch, output):
+                if one.is_cuda and one.grad_fn is not None and one.untyped_storage().data_ptr() not in known:
+                    self.kept.append(weakref.ref(one))
+        return output
+
+    def on_step(self, optimizer, where):
+        kept = [one for one in (kept() for kept in self.kept) if one is not None and size_of(one) >= LEAST_BYTES]
+        holders, self.kept, self.holders = self.holders, [], set()
+        if not kept:
+            return self.lacks("no output outlives its step")
+        if self.looks < MOST_LOOKS:
+            self.looks += 1
+            if not only_variables_hold(kept, holders):
+                return self.refuses("something else than a variable keeps them")
+        if self.why_not is not None:
+            return None
+        self.seen, self.waiting = where, [weakref.ref(one) for one in kept]
+        if self.is_on:
+            self.applies(where, *self.LINES)
+            for one in kept:
+                one.data = one.new_empty(0)
+        return None
+
+
+def only_variables_hold(kept, holders):
+    """Those of frames that run are held by nothing that Python's collector knows."""
+    return all(
+        holder is kept or id(holder) in holders or inspect.isframe(holder) or (isinstance(holder, dict) and "__builtins__" in holder)
+        for holder in gc.get_referrers(*kept)
+    )
+
+
+def size_of(one):
+    return one.numel() * one.element_size()
+
+
+def tensors(torch, output):
+    if isinstance(output, torch.Tensor):
+        return [output]
+    parts = list(output.values()) if hasattr(output, "values") and callable(output.values) else output
+    return [one for part in parts for one in tensors(torch, part)] if isinstance(parts, (list, tuple)) else []

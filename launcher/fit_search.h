@@ -1,0 +1,57 @@
+// The search of `ashlar fit`: each change alone, then sets of them, the cheapest first, until one fits.
+//
+//   SetSearch search(runs, most_seconds, budget_seconds, answer);
+//   search.RunRows();
+//   search.FindSet();    // answer.set, answer.sets, answer.untried
+//
+// What it tried, and what it left, it adds to the answer.
+#ifndef ASHLAR_LAUNCHER_FIT_SEARCH_H_
+#define ASHLAR_LAUNCHER_FIT_SEARCH_H_
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "commands/fit/fit.h"
+#include "commands/fit/fit_sets.h"
+#include "launcher/fit_runs.h"
+
+namespace ashlar::cli {
+
+class SetSearch {
+ public:
+  // No run takes longer than `most_seconds`; none is begun after `budget` seconds, but for the proof of a set.
+  SetSearch(FitRuns& runs, double most_seconds, double budget, answers::FitAnswer& answer)
+      : runs_(runs), most_seconds_(most_seconds), budget_(budget), answer_(answer) {}
+
+  // The program as it is on the card, and each change alone. Unavailable where the program does not come to its end
+  // when it is run again as it is.
+  absl::Status RunRows();
+  void FindSet();
+  // What a step of the set that was found computes and moves, beside the program as it is: outside the budget.
+  void CountWork();
+
+ private:
+  bool IsOver() const { return SecondsLeft() < 0; }
+  double SecondsLeft() const;
+  double Most() const;
+  bool FitsAlone(const answers::FitSet& set) const;
+  void TryFree();
+  std::vector<answers::FitSet> SetsThatMayFit();
+  void TrySets(const std::vector<answers::FitSet>& sets);
+  const answers::FitRow* KnownRow(const std::vector<std::string>& changes) const;
+  std::vector<answers::FitRow> RowsOf(const std::vector<std::vector<std::string>>& sets);
+  answers::FitRow WithoutUseless(const answers::FitRow& row);
+  bool Prove(const answers::FitRow& row);
+
+  FitRuns& runs_;
+  const double most_seconds_;
+  const double budget_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  answers::FitAnswer& answer_;
+};
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_LAUNCHER_FIT_SEARCH_H_

@@ -1,0 +1,58 @@
+// What to change so that a program fits on a card: each change alone, and the sets that were tried.
+import type { Fit, Row } from '../document/answers/fit';
+import { bytes } from '../view/format';
+import { h, panel, type Child } from '../view/dom';
+
+const nameOf = (row: Row): string => row.changes.length === 0 ? 'as it is' : row.changes.join(', ');
+
+export function fitVerdict(row: Row): string {
+  if (row.fits === null) return row.why_not ?? 'not known';
+  if (row.fits) return 'fits';
+  return row.failed_step === null ? 'fails' : `fails at step ${row.failed_step}`;
+}
+
+// Of the peak as it is; a change may take more.
+export function saved(fit: Fit, row: Row): string {
+  const before = fit.as_it_is.peak_reserved_bytes;
+  if (row.changes.length === 0 || before === null || before === 0 || row.peak_reserved_bytes === null) return '';
+  return `${Math.round(100 * (before - row.peak_reserved_bytes) / before)} %`;
+}
+
+function line(fit: Fit, row: Row): HTMLElement {
+  const change = row.changes.length === 1 ? fit.changes.find((one) => one.name === row.changes[0]) : undefined;
+  const isSet = fit.set !== null && fit.set.changes.join() === row.changes.join();
+  return h('tr', { class: isSet ? 'advised' : null },
+    h('th', { scope: 'row', class: 'first' }, nameOf(row)),
+    h('td', { class: 'number', 'data-label': 'peak reserved' }, row.peak_reserved_bytes === null ? 'not known' : bytes(row.peak_reserved_bytes)),
+    h('td', { class: 'number', 'data-label': 'saved' }, saved(fit, row)),
+    h('td', { 'data-label': 'verdict', class: row.fits === true ? 'fits' : 'fails' },
+      h('span', { 'aria-hidden': 'true' }, row.fits === true ? '✓ ' : '✗ '), fitVerdict(row)),
+    h('td', { 'data-label': 'line' }, change?.where ?? ''), h('td', { 'data-label': 'costs' }, row.costs));
+}
+
+function table(fit: Fit, title: string, rows: Row[]): Child {
+  if (rows.length === 0) return null;
+  return h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': title }, h('table', { class: 'stacks-up' },
+    h('caption', {}, title),
+    h('thead', {}, h('tr', {}, ...['Change', 'Peak reserved', 'Saved', 'Verdict', 'Line', 'Costs'].map((name, i) =>
+      h('th', { scope: 'col', class: i === 1 || i === 2 ? 'number' : null }, name)))),
+    h('tbody', {}, ...rows.map((row) => line(fit, row)))));
+}
+
+function written(fit: Fit): Child {
+  if (fit.set === null) return null;
+  const lines = fit.set.changes.flatMap((name) => {
+    const change = fit.changes.find((one) => one.name === name);
+    return change === undefined ? [] : [`${change.where ?? ''}  ${change.title}`, ...change.lines.map((one) => `    ${one}`)];
+  });
+  return h('pre', {}, lines.join('\n'));
+}
+
+export function fitPanel(fit: Fit): HTMLElement {
+  const inRows = new Set(fit.rows.map((row) => row.changes.join()));
+  return panel('What to change so that it fits', { id: 'fit' },
+    h('p', {}, h('code', {}, fit.program.join(' ')), ': ', h('strong', {}, fit.headline)),
+    h('ul', {}, ...fit.remarks.map((remark) => h('li', {}, remark))), written(fit),
+    table(fit, 'Each change alone', [fit.as_it_is, ...fit.rows]),
+    table(fit, 'Sets, the cheapest first', fit.sets.filter((row) => !inRows.has(row.changes.join()))));
+}
