@@ -1,8 +1,11 @@
 """Frameworks that do not call CUDA as PyTorch does: they run over the hollow device, or are refused in one line.
 
-RMM and cuda.bindings have a CUDA runtime linked in, stripped of names. `did` says what such a
+CuPy, RMM and cuda.bindings have a CUDA runtime linked in, stripped of names in the last two. `did` says what such a
 program must have told of itself.
 """
+import glob
+import os
+
 import venvs
 from bench import AMPLE, PROGRAMS
 from catalog import torchrun
@@ -14,16 +17,20 @@ TRIED = {  # name -> (environment, script, ranks); then flags, and seconds that 
     'numba-cuda': ('numba', 'try_numba.py', 0),
     'cuda.core': ('cuda-core', 'try_cuda_core.py', 0),
     'onnxruntime-gpu': ('onnxruntime', 'try_onnxruntime.py', 0),
-    'JAX': ('jax', 'try_jax.py', 0),
     'vLLM, offline generation': ('vllm', 'try_vllm.py', 0, ['--values', 'ones'], 400),
 }
 
 MIB = 1 << 20
-# name -> (environment, script, what it must tell)
+# name -> (environment, script, a library that it opens first, what it must tell)
 LINKED = {
-    'RMM': ('rmm', 'try_rmm.py', {'sizes': [MIB] * 4}),
-    'cuda.bindings': ('cuda-bindings', 'try_cuda_bindings.py', {
+    'CuPy 14': ('cupy-14', 'try_cupy.py', '', {
+        'used': 4 * MIB, 'variable': 1024, 'shapes': [[512, 512], [512, 512], [4]], 'pinned': 65536}),
+    'CuPy 13, CUDA 12': ('cupy-13', 'try_cupy.py', 'libnvrtc.so.12', {
+        'used': 4 * MIB, 'variable': 1024, 'shapes': [[512, 512], [512, 512], [4]], 'pinned': 65536}),
+    'RMM': ('rmm', 'try_rmm.py', '', {'sizes': [MIB] * 4}),
+    'cuda.bindings': ('cuda-bindings', 'try_cuda_bindings.py', '', {
         'same_books': True, 'returned': 64 * MIB}),
+    'JAX': ('jax', 'try_jax.py', '', {'shape': [256, 256]}),
 }
 
 
@@ -52,9 +59,16 @@ def measure(bench, environment, script, ranks, flags=(), most_seconds=120):
     return verdict
 
 
-def measure_linked(bench, environment, script, did):
+def library_of(python, name):
+    """The path of one of NVIDIA's libraries in an environment; none where `name` is empty."""
+    packages = os.path.join(os.path.dirname(os.path.dirname(python)), 'lib', 'python3*', 'site-packages', 'nvidia')
+    return glob.glob(os.path.join(packages, '*', 'lib', name)) if name else []
+
+
+def measure_linked(bench, environment, script, library, did):
     python, verdict = venvs.python_of(environment), Verdict()
-    run = bench.dry_run(python, [script], AMPLE, most_seconds=300, cwd=PROGRAMS, keeps=False)
+    run = bench.dry_run(python, [script] + library_of(python, library), AMPLE, most_seconds=300, cwd=PROGRAMS,
+                        keeps=False)
     verdict.cells['time'] = seconds(run.seconds)
     if run.code != 0:
         verdict.failures.append(f'it ended with {run.code}: {refusal(run) or run.last_line}')

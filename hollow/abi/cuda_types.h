@@ -188,6 +188,52 @@ struct UpdateResult {  // cudaGraphExecUpdateResultInfo, CUgraphExecUpdateResult
   void* error_from_node;
 };
 
+struct MemcpyNodeParams {  // CUDA_MEMCPY_NODE_PARAMS
+  int flags, reserved;
+  void* context;
+  DriverMemcpy3D copy;
+};
+
+struct GraphNodeParams {  // CUgraphNodeParams, since 12.2
+  int type;               // CUgraphNodeType
+  int reserved[3];
+  union {
+    KernelNodeParamsV2 kernel;
+    MemcpyNodeParams copy;
+    MemsetNodeParams fill;
+    HostNodeParams host;
+    void* child;
+    void* event;
+    MemAllocNodeParams memory;
+    void* freed;
+    long long all[29];
+  };
+  long long reserved_last;
+};
+
+struct ChannelFormat {  // cudaChannelFormatDesc: bits of each channel
+  int x, y, z, w;
+  int kind;  // 0 signed, 1 unsigned, 2 float
+};
+
+struct ArrayDescriptor {  // CUDA_ARRAY3D_DESCRIPTOR
+  std::size_t width, height, depth;
+  int format;
+  unsigned channels, flags;
+};
+
+struct FlatArrayDescriptor {  // CUDA_ARRAY_DESCRIPTOR
+  std::size_t width, height;
+  int format;
+  unsigned channels;
+};
+
+struct DevResource {  // CUdevResource, since 12.4: its beginning
+  int type;           // 1: multiprocessors
+  unsigned char reserved[92];
+  unsigned sm_count;
+};
+
 }  // namespace ashlar::hollow::abi
 
 #endif  // ASHLAR_HOLLOW_ABI_CUDA_TYPES_H_

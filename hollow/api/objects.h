@@ -23,8 +23,9 @@ namespace ashlar::hollow {
 template <class T>
 class Objects {
  public:
-  // `kind` tells handles of one list from those of another.
-  explicit constexpr Objects(std::uint8_t kind) : kind_(kind) {}
+  // The lower seven bits of `kind` tell handles of one list from those of another. The highest bit of a handle is 0, as
+  // in an address of a program: CuPy keeps handles in signed numbers.
+  explicit constexpr Objects(std::uint8_t kind) : kind_(kind & 0x7F) {}
   Objects(const Objects&) = delete;
   Objects& operator=(const Objects&) = delete;
 

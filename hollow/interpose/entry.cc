@@ -66,19 +66,30 @@ ASHLAR_STANDS_IN(cudaGetDriverEntryPointByVersion_ptsz);
 
 #if defined(__x86_64__)
 
-// dlsym answers by who calls it (RTLD_NEXT), so that ours jumps to the C library's as if it had not been there. That is
+namespace {
+
+using Lookup = void* (*)(void*, const char*);
+
+// The next one: of another preloaded library, such as the hollow device's, which has names that libraries opened by a
+// program have too; else the C library's.
+Lookup NextLookup() {
+  void* libc = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+  if (libc == nullptr) libc = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+  if (libc == nullptr) return nullptr;
+  return reinterpret_cast<Lookup>(reinterpret_cast<Lookup>(libc)(RTLD_NEXT, "dlsym"));
+}
+
+}  // namespace
+
+// dlsym answers by who calls it (RTLD_NEXT), so that ours jumps to the next one as if it had not been there. That is
 // what a statically linked runtime, and programs that open libcuda.so.1 themselves, find the driver by.
 extern "C" {
 __attribute__((visibility("hidden"))) void* (*ashlar_real_dlsym)(void*, const char*) = nullptr;
 
-// Ours, or null: ask the real one.
+// Ours, or null: ask the next one.
 __attribute__((visibility("hidden"))) void* ashlar_handed_by_dlsym(void* handle, const char* name) {
-  if (ashlar_real_dlsym == nullptr) {
-    void* real = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
-    if (real == nullptr) real = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
-    ashlar_real_dlsym = reinterpret_cast<void* (*)(void*, const char*)>(real);
-  }
-  if (name == nullptr || name[0] != 'c' || name[1] != 'u') return nullptr;
+  if (ashlar_real_dlsym == nullptr) ashlar_real_dlsym = NextLookup();
+  if (name == nullptr || !IsStoodIn(name)) return nullptr;
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || IsFinding()) return nullptr;
   void* found = ashlar_real_dlsym(handle, name);
   return found == nullptr ? nullptr : HandOut(name, found);

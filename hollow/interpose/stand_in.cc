@@ -112,6 +112,14 @@ void* RealOf(Name name) {
   return real;
 }
 
+bool IsStoodIn(const char* symbol) {
+  if (symbol[0] != 'c' || symbol[1] != 'u') return false;
+  for (const Entry& entry : kEntries) {
+    if (std::strcmp(entry.name, symbol) == 0) return true;
+  }
+  return false;
+}
+
 void* HandOut(const char* symbol, void* found) {
   for (std::size_t i = 0; i < kCount; ++i) {
     if (std::strcmp(kEntries[i].name, symbol) == 0) return HandOutAt(i, found);

@@ -39,6 +39,8 @@ void* FindReal(const char* symbol);
 // Whether this thread is in FindReal: what it asks dlsym for is the real function, and nobody's to stand in for.
 bool IsFinding();
 
+// Whether a function here stands in for that one.
+bool IsStoodIn(const char* symbol);
 // What to give where a program was answered `found` for `symbol`: ours, where `found` is of the library that ours would
 // call; else `found`.
 void* HandOut(const char* symbol, void* found);

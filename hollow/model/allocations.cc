@@ -12,7 +12,7 @@ void Allocations::Add(Allocation allocation) {
   if (allocation.is_on_host()) {
     pinned_bytes_ += allocation.size_bytes;
     pinned_peak_bytes_ = std::max(pinned_peak_bytes_, pinned_bytes_);
-  } else if (allocation.kind != MemoryKind::kImported) {
+  } else if (allocation.is_counted()) {
     allocation.library = CallingLibrary();
     OfLibraries& of = libraries_[allocation.device];
     of.now[allocation.library] += allocation.size_bytes;
@@ -40,7 +40,7 @@ void Allocations::Remove(std::uint64_t address) {
   const Allocation& allocation = it->second;
   if (allocation.is_on_host()) {
     pinned_bytes_ -= allocation.size_bytes;
-  } else if (allocation.kind != MemoryKind::kImported) {
+  } else if (allocation.is_counted()) {
     OfLibraries& of = libraries_[allocation.device];
     of.LeavePeak();
     of.now[allocation.library] -= allocation.size_bytes;

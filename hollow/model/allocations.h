@@ -22,6 +22,7 @@ enum class MemoryKind : std::uint8_t {
   kPool,            // cudaMallocAsync
   kMapped,          // cuMemMap
   kImported,        // another process's
+  kVariable,        // of device code: in no accounting
   kHost,            // cudaHostAlloc, which we allocated
   kHostRegistered,  // the program's own, pinned
 };
@@ -35,6 +36,7 @@ struct Allocation {
   std::uint64_t part = 0;         // of kPool: the pool; of kMapped: the handle; of host memory: its flags
   std::string_view library = {};  // that asked for it (calling_library.h)
 
+  bool is_counted() const { return !is_on_host() && kind != MemoryKind::kImported && kind != MemoryKind::kVariable; }
   bool is_on_host() const { return kind == MemoryKind::kHost || kind == MemoryKind::kHostRegistered; }
 };
 

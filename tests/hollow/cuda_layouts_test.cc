@@ -58,6 +58,18 @@ ASHLAR_SAME_SIZE(abi::UpdateResult, cudaGraphExecUpdateResultInfo);
 ASHLAR_SAME_SIZE(abi::UpdateResult, CUgraphExecUpdateResultInfo);
 ASHLAR_SAME_SIZE(abi::KernelNodeParamsV2, CUDA_KERNEL_NODE_PARAMS_v2);
 #endif
+ASHLAR_SAME_SIZE(abi::ChannelFormat, cudaChannelFormatDesc);
+ASHLAR_SAME_SIZE(abi::ArrayDescriptor, CUDA_ARRAY3D_DESCRIPTOR);
+ASHLAR_SAME_PLACE(abi::ArrayDescriptor, flags, CUDA_ARRAY3D_DESCRIPTOR, Flags);
+ASHLAR_SAME_SIZE(abi::FlatArrayDescriptor, CUDA_ARRAY_DESCRIPTOR);
+#if CUDART_VERSION >= 12040
+ASHLAR_SAME_SIZE(abi::GraphNodeParams, CUgraphNodeParams);
+ASHLAR_SAME_PLACE(abi::GraphNodeParams, kernel, CUgraphNodeParams, kernel);
+ASHLAR_SAME_SIZE(abi::MemcpyNodeParams, CUDA_MEMCPY_NODE_PARAMS);
+ASHLAR_SAME_PLACE(abi::MemcpyNodeParams, copy, CUDA_MEMCPY_NODE_PARAMS, copyParams);
+ASHLAR_SAME_PLACE(abi::MemsetNodeParams, height, CUDA_MEMSET_NODE_PARAMS_v2, height);
+ASHLAR_SAME_PLACE(abi::DevResource, sm_count, CUdevResource, sm);
+#endif
 ASHLAR_SAME_SIZE(abi::LaunchConfig, cudaLaunchConfig_t);
 ASHLAR_SAME_PLACE(abi::LaunchConfig, stream, cudaLaunchConfig_t, stream);
 ASHLAR_SAME_PLACE(abi::LaunchConfig, attribute_count, cudaLaunchConfig_t, numAttrs);

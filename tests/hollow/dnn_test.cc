@@ -134,6 +134,25 @@ TEST_F(LibrariesTest, CudnnsGraphInterfaceLeadsToAPlan) {
   cudnnDestroy(handle);
 }
 
+// A plan that is made of its own text has a configuration as well: JAX asks for it.
+TEST_F(LibrariesTest, APlanOfATextHasAConfiguration) {
+  const BackendPart plan(5), config(3), other(4);
+  const char text[] = "{}";
+  ASSERT_EQ(cudnnBackendSetAttribute(plan.descriptor, 405, 24, 2, text), 0);
+  ASSERT_EQ(plan.Finalize(), 0);
+  std::int64_t count = 0, index = -1;
+  void* configs[] = {config.descriptor};
+  ASSERT_EQ(cudnnBackendGetAttribute(plan.descriptor, 401, 15, 1, &count, configs), 0);
+  EXPECT_EQ(count, 1);
+  const BackendPart engine(2);
+  void* engines[] = {engine.descriptor};
+  ASSERT_EQ(cudnnBackendGetAttribute(config.descriptor, 300, 15, 1, &count, engines), 0);
+  EXPECT_EQ(cudnnBackendGetAttribute(engine.descriptor, 1301, 3, 1, &count, &index), 0);
+  EXPECT_EQ(index, 0);
+  configs[0] = other.descriptor;
+  EXPECT_NE(cudnnBackendGetAttribute(plan.descriptor, 401, 15, 1, &count, configs), 0) << "no place for one";
+}
+
 TEST_F(LibrariesTest, TheWeightsOfARecurrentNetworkLieWithoutGapsOrOverlaps) {
   void *handle = nullptr, *rnn = nullptr, *matrix = nullptr, *bias = nullptr;
   cudnnCreate(&handle);

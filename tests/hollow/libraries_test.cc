@@ -87,6 +87,22 @@ TEST(ObjectsTest, AHandleOutlivesNeitherItsObjectNorItsPlace) {
   EXPECT_EQ(objects.Find(&local), nullptr);
 }
 
+// CuPy keeps handles in signed numbers.
+TEST(ObjectsTest, HandlesAreBelowTheHighestBit) {
+  static constinit Objects<int> high(0xDB);
+  static constinit Objects<int> low(0x5B);
+  void* handle = high.Make(7);
+  EXPECT_LT(reinterpret_cast<std::uintptr_t>(handle), std::uintptr_t{1} << 63);
+  ASSERT_NE(high.Find(handle), nullptr);
+  EXPECT_EQ(*high.Find(handle), 7);
+  EXPECT_TRUE(high.Destroy(handle));
+  void* blas = nullptr;
+  ASSERT_EQ(cublasCreate_v2(&blas), 0);
+  EXPECT_LT(reinterpret_cast<std::uintptr_t>(blas), std::uintptr_t{1} << 63);
+  EXPECT_EQ(low.Find(blas), nullptr);
+  EXPECT_EQ(cublasDestroy_v2(blas), 0);
+}
+
 TEST(ObjectsTest, ThreadsMakeAndDestroyAtTheSameTime) {
   static constinit Objects<int> objects(0x44);
   std::vector<std::thread> threads;

@@ -30,6 +30,10 @@ int nvmlDeviceGetComputeRunningProcesses(void*, unsigned*, ashlar::hollow::NvmlP
 int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned*, ashlar::hollow::NvmlProcess2*);
 int nvmlDeviceGetP2PStatus(void*, void*, int, int*);
 int nvmlDeviceGetTemperature(void*, int, unsigned*);
+int nvmlDeviceGetCurrPcieLinkGeneration(void*, unsigned*);
+int nvmlDeviceGetMaxPcieLinkGeneration(void*, unsigned*);
+int nvmlDeviceGetCurrPcieLinkWidth(void*, unsigned*);
+int nvmlDeviceGetNvLinkState(void*, unsigned, int*);
 
 }  // extern "C"
 
@@ -128,6 +132,20 @@ TEST_F(NvmlTest, WhatOnlyADeviceMeasuresIsNotSupported) {
   constexpr int kOverNvlink = 2;
   EXPECT_EQ(nvmlDeviceGetP2PStatus(first_, second_, kOverNvlink, &reach), 0);
   EXPECT_NE(reach, 0);
+}
+
+TEST_F(NvmlTest, LinksArePcieAlone) {
+  unsigned generation = 0, most = 0, lanes = 0;
+  EXPECT_EQ(nvmlDeviceGetCurrPcieLinkGeneration(first_, &generation), 0);
+  EXPECT_EQ(nvmlDeviceGetMaxPcieLinkGeneration(first_, &most), 0);
+  EXPECT_EQ(generation, most);
+  EXPECT_GE(generation, 3u);
+  EXPECT_EQ(nvmlDeviceGetCurrPcieLinkWidth(second_, &lanes), 0);
+  EXPECT_EQ(lanes, 16u);
+  int is_active = 9;
+  EXPECT_EQ(nvmlDeviceGetNvLinkState(first_, 0, &is_active), 0);
+  EXPECT_EQ(is_active, 0);
+  EXPECT_EQ(nvmlDeviceGetNvLinkState(nullptr, 0, &is_active), 2);
 }
 
 }  // namespace

@@ -252,6 +252,16 @@ class Start(unittest.TestCase):
         self.assertEqual(first.out, second.out)
         self.assertNotEqual(first.out, Run(code).out)
 
+    def test_jax_is_told_of_a_device_where_there_is_a_hollow_one(self):
+        jax = {
+            "jax/__init__.py": "",
+            "jax/_src/__init__.py": "",
+            "jax/_src/hardware_utils.py": "def has_visible_nvidia_gpu(): return False\n",
+        }
+        code = "from jax._src import hardware_utils\nprint(hardware_utils.has_visible_nvidia_gpu())\n"
+        self.assertEqual(Run(code, jax, ASHLAR_HOLLOW_RUN="run").out, "True\n")
+        self.assertEqual(Run(code, jax).out, "False\n")
+
     def test_a_spec_may_be_looked_up_without_an_import(self):
         run = Run("import importlib.util as u; u.find_spec('torch'); " + USES.replace("\n", "; "))
         self.assertEqual(run.files(), ["history-PID.pickle", "info-PID.json"])

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <unordered_map>
@@ -35,6 +34,7 @@ struct EntryHeader {
 static_assert(sizeof(ContainerHeader) == 16 && sizeof(EntryHeader) == 32);
 constexpr std::uint32_t kWrapperMagic = 0x466243B1, kContainerMagic = 0xBA55ED50;
 constexpr std::uint16_t kPtx = 1, kBinary = 2;
+constexpr std::uint32_t kCompressed = 0x2000 | 0x8000;  // LZ4, Zstandard
 
 struct Registered {
   std::mutex mutex;
@@ -68,31 +68,37 @@ bool IsBetter(const CompiledCode& code, const CompiledCode& than, int device) {
 
 }  // namespace
 
-std::vector<CompiledCode> CodeIn(const void* wrapper) {
+std::vector<CompiledCode> CodeIn(const void* code) {
   std::vector<CompiledCode> out;
-  const Wrapper outer = ReadAt<Wrapper>(static_cast<const char*>(wrapper));
-  if (outer.magic != kWrapperMagic || outer.data == nullptr) return out;
-  const ContainerHeader header = ReadAt<ContainerHeader>(outer.data);
-  if (header.magic != kContainerMagic) return out;
-  const char* at = outer.data + header.header_bytes;
+  const auto* container = static_cast<const char*>(code);
+  if (ReadAt<std::uint32_t>(container) == kWrapperMagic) container = ReadAt<Wrapper>(container).data;
+  if (container == nullptr || ReadAt<std::uint32_t>(container) != kContainerMagic) return out;
+  const ContainerHeader header = ReadAt<ContainerHeader>(container);
+  const char* at = container + header.header_bytes;
   const char* const end = at + header.bytes;
   while (end - at >= static_cast<std::ptrdiff_t>(sizeof(EntryHeader))) {
     const EntryHeader entry = ReadAt<EntryHeader>(at);
     const std::uint64_t whole = entry.header_bytes + entry.bytes;
     if (entry.header_bytes < sizeof(entry) || whole > static_cast<std::uint64_t>(end - at)) break;
     if (entry.kind == kPtx || entry.kind == kBinary) {
-      out.push_back({static_cast<int>(entry.architecture), entry.kind == kPtx});
+      out.push_back({static_cast<int>(entry.architecture), entry.kind == kPtx, (entry.options & kCompressed) != 0,
+                     at + entry.header_bytes, entry.bytes});
     }
     at += whole;
   }
   return out;
 }
 
-int ChooseArchitecture(const std::vector<CompiledCode>& code, int device) {
+const CompiledCode* ChooseCode(const std::vector<CompiledCode>& code, int device) {
   const CompiledCode* best = nullptr;
   for (const CompiledCode& one : code) {
     if (best == nullptr || IsBetter(one, *best, device)) best = &one;
   }
+  return best;
+}
+
+int ChooseArchitecture(const std::vector<CompiledCode>& code, int device) {
+  const CompiledCode* best = ChooseCode(code, device);
   return best == nullptr ? device : best->architecture;
 }
 
@@ -100,6 +106,13 @@ void RegisterDeviceCode(const void* handle, const void* wrapper) {
   Registered& all = AllRegistered();
   const std::lock_guard<std::mutex> lock(all.mutex);
   all.wrappers[handle] = wrapper;
+}
+
+const void* RegisteredCode(const void* handle) {
+  Registered& all = AllRegistered();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  const auto it = all.wrappers.find(handle);
+  return it == all.wrappers.end() ? nullptr : it->second;
 }
 
 void ForgetDeviceCode(const void* handle) {
@@ -184,44 +197,6 @@ const char* NameOfKernel(const void* kernel) {
     if (&name == kernel) return name.c_str();
   }
   return nullptr;
-}
-
-namespace {
-
-struct Symbols {
-  std::mutex mutex;
-  std::map<const void*, std::size_t> bytes;
-  std::map<const void*, std::unique_ptr<std::vector<char>>> memory;  // made when first asked for: there are thousands
-};
-
-Symbols& AllSymbols() {
-  static Symbols* symbols = new Symbols;  // programs unregister until their very end
-  return *symbols;
-}
-
-}  // namespace
-
-void RegisterSymbol(const void* symbol, std::size_t bytes) {
-  Symbols& symbols = AllSymbols();
-  const std::lock_guard<std::mutex> lock(symbols.mutex);
-  symbols.bytes[symbol] = bytes;
-}
-
-void* SymbolAddress(const void* symbol) {
-  Symbols& symbols = AllSymbols();
-  const std::lock_guard<std::mutex> lock(symbols.mutex);
-  const auto it = symbols.bytes.find(symbol);
-  if (it == symbols.bytes.end()) return nullptr;
-  std::unique_ptr<std::vector<char>>& memory = symbols.memory[symbol];
-  if (memory == nullptr) memory = std::make_unique<std::vector<char>>(it->second);
-  return memory->data();
-}
-
-std::size_t SymbolBytes(const void* symbol) {
-  Symbols& symbols = AllSymbols();
-  const std::lock_guard<std::mutex> lock(symbols.mutex);
-  const auto it = symbols.bytes.find(symbol);
-  return it == symbols.bytes.end() ? 0 : it->second;
 }
 
 }  // namespace ashlar::hollow

@@ -23,15 +23,20 @@ namespace ashlar::hollow {
 struct CompiledCode {
   int architecture = 0;
   bool is_ptx = false;
+  bool is_compressed = false;
+  const char* bytes = nullptr;
+  std::uint64_t size_bytes = 0;
 };
 
-// What is in a wrapper's container; empty where it is none that we know.
-std::vector<CompiledCode> CodeIn(const void* wrapper);
+// What is in a container, or in that of a wrapper; empty where it is none that we know.
+std::vector<CompiledCode> CodeIn(const void* code);
 // As CUDA chooses: the newest binary of the device's major version that is not newer than it, else the newest PTX that
 // is not, else what is nearest. `device` where there is nothing to choose from.
+const CompiledCode* ChooseCode(const std::vector<CompiledCode>& code, int device);  // nullptr: there is none
 int ChooseArchitecture(const std::vector<CompiledCode>& code, int device);
 
 void RegisterDeviceCode(const void* handle, const void* wrapper);
+const void* RegisteredCode(const void* handle);  // the wrapper; nullptr where the handle is none
 void ForgetDeviceCode(const void* handle);
 void RegisterKernel(const void* handle, const void* kernel);
 // `device` for a kernel that nobody registered.
@@ -49,12 +54,6 @@ int BlocksPerMultiprocessor(const Settings& settings, int threads, std::uint64_t
 // The same handle for the same name.
 void* NamedKernel(const std::string& name);
 const char* NameOfKernel(const void* kernel);  // nullptr where it is none of those
-
-// The __device__ and __constant__ variables that programs register: memory of the host stands for each.
-
-void RegisterSymbol(const void* symbol, std::size_t bytes);
-void* SymbolAddress(const void* symbol);      // nullptr where it is not registered
-std::size_t SymbolBytes(const void* symbol);  // 0 where it is not
 
 }  // namespace ashlar::hollow
 

@@ -21,8 +21,8 @@ namespace ashlar::hollow {
 namespace {
 
 // The version of CUDA from which on a plain name means _v2, _v3 and so on, where that is later than 4.0: a second
-// version without a line has meant the name since then. Source: cudaTypedefs.h of CUDA 11.8, 12.4 and 13.0, whose types
-// carry these versions.
+// version without a line has meant the name since then. Source: cudaTypedefs.h of CUDA 11.8, 12.4, 13.0 and 13.5, whose
+// types carry these versions.
 const std::map<std::string_view, std::vector<int>>& Versions() {
   static const auto* versions = new std::map<std::string_view, std::vector<int>>{
       {"cuCtxCreate", {3020, 11040, 12050}},
@@ -46,7 +46,9 @@ const std::map<std::string_view, std::vector<int>>& Versions() {
       {"cuGraphNodeGetDependencies", {12030}},
       {"cuGraphNodeGetDependentNodes", {12030}},
       {"cuGraphRemoveDependencies", {12030}},
+      {"cuGraphicsResourceSetMapFlags", {6050}},
       {"cuIpcOpenMemHandle", {11000}},
+      {"cuLaunchHostFunc", {13010}},
       {"cuLinkAddData", {6050}},
       {"cuLinkAddFile", {6050}},
       {"cuLinkCreate", {6050}},
@@ -55,6 +57,8 @@ const std::map<std::string_view, std::vector<int>>& Versions() {
       {"cuMemPrefetchAsync", {12020}},
       {"cuMemcpy3DBatchAsync", {13000}},
       {"cuMemcpyBatchAsync", {13000}},
+      {"cuMulticastBindAddr", {13010}},
+      {"cuMulticastBindMem", {13010}},
       {"cuStreamBatchMemOp", {11070}},
       {"cuStreamBeginCapture", {10010}},
       {"cuStreamGetCaptureInfo", {11030, 12030}},

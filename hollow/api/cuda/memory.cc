@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "hollow/api/cuda/loaded_code.h"
 #include "hollow/api/cuda/streams.h"
 #include "hollow/process/process.h"
 
@@ -196,6 +197,7 @@ Error ResetDevice(Process& process, int device) {
   process.current_pools[device] = static_cast<std::uint64_t>(device) + 1;
   process.limits.erase(device);
   process.devices[device]->DropContext();
+  RenewSymbols();
   return Error::kNone;
 }
 

@@ -318,13 +318,15 @@ Error ExchangeCaptureMode(int* mode) {
 
 namespace {
 
-enum class Side : std::uint8_t { kHost, kDevice, kNowhere };
+enum class Side : std::uint8_t { kHost, kDevice, kVariable, kNowhere };
 
-// Where the bytes lie; kNowhere: in the device's addresses, but not all of them allocated.
+// Where the bytes lie; kVariable: memory of the host, which stands for a variable of device code; kNowhere: in the
+// device's addresses, but not all of them allocated.
 Side SideOf(const Process& process, std::uint64_t address, std::uint64_t bytes) {
   const Allocation* allocation = process.allocations.Holding(address);
   if (allocation == nullptr) return process.IsDeviceAddress(address) ? Side::kNowhere : Side::kHost;
   if (allocation->is_on_host()) return Side::kHost;
+  if (allocation->kind == MemoryKind::kVariable) return Side::kVariable;
   std::uint64_t reached = allocation->address + allocation->size_bytes;
   while (reached < address + bytes) {  // mappings of one reservation lie side by side
     const Allocation* next = process.allocations.Holding(reached);
@@ -339,17 +341,18 @@ std::uint64_t Span(const CopyShape& shape, std::uint64_t pitch) {
 }
 
 // One row, all of it real. Returns how many of the bytes are made up. Bytes of a device that are not known are written
-// as --values says where the host reads them.
+// as --values says where the host reads them. A variable has what the host wrote last: what a kernel made of it since
+// then is not known.
 std::uint64_t CopyRow(Process& process, std::uint64_t to, Side to_side, std::uint64_t from, Side from_side,
                       std::uint64_t bytes) {
-  if (from_side == Side::kHost) {
+  if (from_side != Side::kDevice) {
     std::memmove(PointerTo(to), PointerTo(from), bytes);
     if (to_side == Side::kDevice) process.known.Know(to, bytes);
-    return 0;
+    return from_side == Side::kVariable && to_side == Side::kHost ? bytes : 0;
   }
-  if (to_side == Side::kDevice) {
+  if (to_side != Side::kHost) {
     std::memmove(PointerTo(to), PointerTo(from), bytes);
-    process.known.Carry(from, to, bytes);
+    if (to_side == Side::kDevice) process.known.Carry(from, to, bytes);
     return 0;
   }
   const std::uint64_t known = process.known.CountKnown(from, bytes);
@@ -442,7 +445,7 @@ Error FillBytes(void* to_pointer, std::uint32_t pattern, unsigned element_bytes,
         std::memcpy(PointerTo(begin + i), &pattern, element_bytes);
       }
     }
-    if (side == Side::kHost) continue;
+    if (side != Side::kDevice) continue;
     is_small ? process.known.Know(begin, shape.width) : process.known.Forget(begin, shape.width);
   }
   return Error::kNone;

@@ -91,7 +91,7 @@ BackendAnswer One(std::shared_ptr<const BackendDescriptor> descriptor) {
   return answer;
 }
 
-// The one configuration of the one engine, for the graph that the heuristic was asked about.
+// The one configuration of the one engine, for the graph that the heuristic was asked about, if it was.
 BackendAnswer FoundConfig(const BackendDescriptor& heuristic) {
   auto engine = std::make_shared<BackendDescriptor>();
   engine->kind = kEngineKind;
@@ -220,7 +220,7 @@ std::unique_ptr<BackendAttribute> DerivedAttribute(const BackendDescriptor& desc
     case kHeuristicKind:
       return name == kHeuristicResults ? FoundConfig(descriptor) : nullptr;
     case kPlanKind:
-      return OfPlan(name);
+      return name == kPlanConfig ? FoundConfig(descriptor) : OfPlan(name);  // of a plan made of its own text
     case kGraphKind:
       return name == kGraphEngines ? Int64(1) : nullptr;
     case kTensorKind:

@@ -85,6 +85,42 @@ ASHLAR_SURFACE int cuDeviceComputeCapability(int* major, int* minor, int device)
   return 0;
 }
 
+namespace {
+
+// All multiprocessors of the device, which every context and stream has.
+int GetResource(abi::DevResource* resource, int kind) {
+  constexpr int kMultiprocessors = 1;  // CU_DEV_RESOURCE_TYPE_SM
+  ASHLAR_NEEDS_INIT();
+  if (resource == nullptr || kind != kMultiprocessors) return Number(Error::kInvalidValue);
+  resource->type = kMultiprocessors;
+  resource->sm_count = static_cast<unsigned>(TheSettings().sm_count);
+  return 0;
+}
+
+}  // namespace
+
+ASHLAR_SURFACE int cuDeviceGetDevResource(int device, abi::DevResource* resource, int kind) {
+  if (!IsDevice(TheProcess(), device)) return Number(Error::kInvalidDevice);
+  return GetResource(resource, kind);
+}
+ASHLAR_SURFACE int cuCtxGetDevResource(void*, abi::DevResource* resource, int kind) {
+  return GetResource(resource, kind);
+}
+ASHLAR_SURFACE int cuStreamGetDevResource(void*, abi::DevResource* resource, int kind) {
+  return GetResource(resource, kind);
+}
+
+ASHLAR_SAME(cuStreamGetDevResource_ptsz, cuStreamGetDevResource);
+
+// Of CUPTI this alone: JAX asks whether there is one that is new enough. It is the version of CUDA 12.0's.
+ASHLAR_SURFACE int cuptiGetVersion(unsigned* version) {
+  constexpr unsigned kVersion = 18;
+  constexpr int kInvalidParameter = 1;  // CUPTI_ERROR_INVALID_PARAMETER
+  if (version == nullptr) return kInvalidParameter;
+  *version = kVersion;
+  return 0;
+}
+
 ASHLAR_SURFACE int cuDeviceGetPCIBusId(char* text, int size, int device) {
   ASHLAR_NEEDS_INIT();
   if (!IsDevice(TheProcess(), device)) return Number(Error::kInvalidDevice);

@@ -199,6 +199,74 @@ ASHLAR_SURFACE int cuGraphMemFreeNodeGetParams(GraphNode* node, void* address) {
       [&](Process& process) { return GetParams(process, node, NodeKind::kMemoryFree, address, sizeof(address)); });
 }
 
+// Any kind of node by one structure: CUgraphNodeType.
+ASHLAR_SURFACE int cuGraphAddNode_v2(void** node, void* graph, GraphNode* const* after, const void*, std::size_t count,
+                                     abi::GraphNodeParams* params) {
+  ASHLAR_NEEDS_INIT();
+  if (params == nullptr) return Number(Error::kInvalidValue);
+  switch (params->type) {
+    case 0:
+      return cuGraphAddKernelNode_v2(node, graph, after, count, &params->kernel);
+    case 1:
+      return cuGraphAddMemcpyNode(node, graph, after, count, &params->copy.copy, params->copy.context);
+    case 2:
+      return cuGraphAddMemsetNode(node, graph, after, count, &params->fill, nullptr);
+    case 3:
+      return cuGraphAddHostNode(node, graph, after, count, &params->host);
+    case 4:
+      return cuGraphAddChildGraphNode(node, graph, after, count, params->child);
+    case 5:
+      return cuGraphAddEmptyNode(node, graph, after, count);
+    case 6:
+      return cuGraphAddEventWaitNode(node, graph, after, count, params->event);
+    case 7:
+      return cuGraphAddEventRecordNode(node, graph, after, count, params->event);
+    case 10:
+      return cuGraphAddMemAllocNode(node, graph, after, count, &params->memory);
+    case 11:
+      return cuGraphAddMemFreeNode(node, graph, after, count, params->freed);
+    default:
+      return Refused("cuGraphAddNode of semaphores, batches and conditions");
+  }
+}
+ASHLAR_SURFACE int cuGraphAddNode(void** node, void* graph, GraphNode* const* after, std::size_t count,
+                                  abi::GraphNodeParams* params) {
+  return cuGraphAddNode_v2(node, graph, after, nullptr, count, params);
+}
+
+namespace {
+
+// By the same structure; in an instantiated graph where `exec` is not nullptr.
+int SetNode(void* exec, GraphNode* node, abi::GraphNodeParams* params) {
+  ASHLAR_NEEDS_INIT();
+  if (params == nullptr) return Number(Error::kInvalidValue);
+  switch (params->type) {
+    case 0:
+      return Driven([&](Process& process) {
+        return SetPlain(process, exec, node, NodeKind::kKernel, &params->kernel, sizeof(params->kernel));
+      });
+    case 1:
+      return cuGraphExecMemcpyNodeSetParams(exec, node, &params->copy.copy, params->copy.context);
+    case 2:
+      return Driven([&](Process& process) { return SetFill(process, exec, node, &params->fill); });
+    case 3:
+      return Driven([&](Process& process) { return SetHost(process, exec, node, &params->host); });
+    case 4:
+      return Driven([&](Process& process) { return SetChild(process, exec, node, params->child); });
+    default:
+      return Refused("cuGraphNodeSetParams of events, memory, semaphores, batches and conditions");
+  }
+}
+
+}  // namespace
+
+ASHLAR_SURFACE int cuGraphNodeSetParams(GraphNode* node, abi::GraphNodeParams* params) {
+  return SetNode(nullptr, node, params);
+}
+ASHLAR_SURFACE int cuGraphExecNodeSetParams(void* exec, GraphNode* node, abi::GraphNodeParams* params) {
+  return SetNode(exec, node, params);
+}
+
 ASHLAR_SURFACE int cuGraphNodeGetType(GraphNode* node, int* kind) {
   return Driven([&](Process& process) { return GetKind(process, node, kind); });
 }

@@ -1,11 +1,12 @@
 // CUDA's driver: modules, kernels, launches, occupancy. Source of the signatures: cuda.h of CUDA 11.8, 12.4 and 13.0.
 //
-// No device code is looked at: each module is a handle, each kernel one by its name, and every launch passes.
+// Of device code the variables are read: each module is a handle, each kernel one by its name, and every launch passes.
 #include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "hollow/api/cuda/device_code.h"
+#include "hollow/api/cuda/loaded_code.h"
 #include "hollow/api/cuda/memory.h"
 #include "hollow/api/cuda/streams.h"
 #include "hollow/api/driver/call.h"
@@ -16,13 +17,22 @@ namespace {
 
 Error Load(void** module, const void* code) {
   if (module == nullptr || code == nullptr) return Error::kInvalidValue;
-  *module = new char(0);
+  *module = LoadCode(code);
   return Error::kNone;
 }
 
-Error Unload(void* module) {
+// What a linker's state is loaded of: nothing that is read.
+constexpr char kNoCode[64] = {};
+
+Error LoadFile(void** module, const char* file) {
+  if (module == nullptr || file == nullptr) return Error::kInvalidValue;
+  *module = LoadCodeOfFile(file);
+  return Error::kNone;
+}
+
+Error Unload(Process& process, void* module) {
   if (module == nullptr) return Error::kInvalidHandle;
-  delete static_cast<char*>(module);
+  UnloadCode(process, module);
   return Error::kNone;
 }
 
@@ -70,7 +80,7 @@ Error SetAttribute(const void* kernel, int attribute, int value) {
 }  // namespace
 
 ASHLAR_SURFACE int cuModuleLoad(void** module, const char* file) {
-  return AfterInit([=] { return Load(module, file); });
+  return AfterInit([=] { return LoadFile(module, file); });
 }
 ASHLAR_SURFACE int cuModuleLoadData(void** module, const void* code) {
   return AfterInit([=] { return Load(module, code); });
@@ -82,10 +92,13 @@ ASHLAR_SURFACE int cuModuleLoadFatBinary(void** module, const void* code) {
   return AfterInit([=] { return Load(module, code); });
 }
 ASHLAR_SURFACE int cuModuleUnload(void* module) {
-  return AfterInit([=] { return Unload(module); });
+  return Driven([=](Process& process) { return Unload(process, module); });
 }
 ASHLAR_SURFACE int cuModuleGetFunction(void** kernel, void* module, const char* name) {
   return AfterInit([=] { return Find(kernel, module, name); });
+}
+ASHLAR_SURFACE int cuModuleGetGlobal_v2(void** address, std::size_t* bytes, void* module, const char* name) {
+  return Driven([=](Process& process) { return FindVariable(process, module, name, address, bytes); });
 }
 ASHLAR_SURFACE int cuModuleGetLoadingMode(int* mode) {
   ASHLAR_NEEDS_INIT();
@@ -99,13 +112,19 @@ ASHLAR_SURFACE int cuLibraryLoadData(void** library, const void* code, int*, voi
 }
 ASHLAR_SURFACE int cuLibraryLoadFromFile(void** library, const char* file, int*, void**, unsigned, int*, void**,
                                          unsigned) {
-  return AfterInit([=] { return Load(library, file); });
+  return AfterInit([=] { return LoadFile(library, file); });
 }
 ASHLAR_SURFACE int cuLibraryUnload(void* library) {
-  return AfterInit([=] { return Unload(library); });
+  return Driven([=](Process& process) { return Unload(process, library); });
 }
 ASHLAR_SURFACE int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
   return AfterInit([=] { return Find(kernel, library, name); });
+}
+ASHLAR_SURFACE int cuLibraryGetGlobal(void** address, std::size_t* bytes, void* library, const char* name) {
+  return cuModuleGetGlobal_v2(address, bytes, library, name);
+}
+ASHLAR_SURFACE int cuLibraryGetManaged(void** address, std::size_t* bytes, void* library, const char* name) {
+  return cuModuleGetGlobal_v2(address, bytes, library, name);
 }
 ASHLAR_SURFACE int cuLibraryGetModule(void** module, void* library) {
   ASHLAR_NEEDS_INIT();
@@ -120,9 +139,9 @@ ASHLAR_SURFACE int cuKernelGetFunction(void** function, void* kernel) {
   return 0;
 }
 
-// What is linked is loaded and launched, and never run: its image is four bytes.
+// What is linked is loaded and launched, and never run: its image is a header without a content.
 ASHLAR_SURFACE int cuLinkCreate_v2(unsigned, int*, void**, void** state) {
-  return AfterInit([=] { return Load(state, ""); });
+  return AfterInit([=] { return Load(state, kNoCode); });
 }
 ASHLAR_SURFACE int cuLinkAddData_v2(void* state, int, void* data, std::size_t, const char*, unsigned, int*, void**) {
   return AfterInit([=] { return state == nullptr || data == nullptr ? Error::kInvalidValue : Error::kNone; });
@@ -132,7 +151,7 @@ ASHLAR_SURFACE int cuLinkAddFile_v2(void* state, int, const char* path, unsigned
 }
 ASHLAR_SURFACE int cuLinkComplete(void* state, void** image, std::size_t* bytes) {
   ASHLAR_NEEDS_INIT();
-  static char elf[] =
+  static char elf[64] =
       "\x7f"
       "ELF";
   if (state == nullptr || image == nullptr) return Number(Error::kInvalidValue);
@@ -141,7 +160,7 @@ ASHLAR_SURFACE int cuLinkComplete(void* state, void** image, std::size_t* bytes)
   return 0;
 }
 ASHLAR_SURFACE int cuLinkDestroy(void* state) {
-  return AfterInit([=] { return Unload(state); });
+  return Driven([=](Process& process) { return Unload(process, state); });
 }
 ASHLAR_SAME(cuLinkCreate, cuLinkCreate_v2);
 ASHLAR_SAME(cuLinkAddData, cuLinkAddData_v2);

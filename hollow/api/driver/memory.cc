@@ -165,7 +165,7 @@ Error GetAttribute(Process& process, void* data, int attribute, std::uint64_t ad
     case kMemoryBlockId:
       return Put(data, found.id);
     case kIsManaged:
-      return Put(data, static_cast<unsigned char>(is_managed));
+      return Put(data, is_managed ? 1U : 0U);  // CUDA's static runtime reads a word
     case kDeviceOrdinal:
       return Put(data, found.device);
     case kIsIpcCapable:

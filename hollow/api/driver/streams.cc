@@ -63,6 +63,14 @@ ASHLAR_SURFACE int cuStreamGetCtx_v2(void* stream, void** context, void** green_
   return cuStreamGetCtx(stream, context);
 }
 
+// No stream is of one: none is made.
+ASHLAR_SURFACE int cuStreamGetGreenCtx(void*, void** green_context) {
+  ASHLAR_NEEDS_INIT();
+  if (green_context == nullptr) return Number(Error::kInvalidValue);
+  *green_context = nullptr;
+  return 0;
+}
+
 ASHLAR_SURFACE int cuStreamQuery(void* stream) {
   return AfterInit([=] { return QueryStream(stream); });
 }
@@ -83,6 +91,10 @@ ASHLAR_SURFACE int cuLaunchHostFunc(void* stream, void (*function)(void*), void*
   ASHLAR_NEEDS_INIT();
   if (function == nullptr) return Number(Error::kInvalidValue);
   return Number(GiveHostFunction(stream, [function, data] { function(data); }));
+}
+// How the stream waits for the function makes no difference to the order.
+ASHLAR_SURFACE int cuLaunchHostFunc_v2(void* stream, void (*function)(void*), void* data, unsigned) {
+  return cuLaunchHostFunc(stream, function, data);
 }
 ASHLAR_SURFACE int cuStreamAddCallback(void* stream, void (*function)(void*, int, void*), void* data, unsigned flags) {
   ASHLAR_NEEDS_INIT();
@@ -170,6 +182,7 @@ ASHLAR_SAME(cuStreamQuery_ptsz, cuStreamQuery);
 ASHLAR_SAME(cuStreamSynchronize_ptsz, cuStreamSynchronize);
 ASHLAR_SAME(cuStreamWaitEvent_ptsz, cuStreamWaitEvent);
 ASHLAR_SAME(cuLaunchHostFunc_ptsz, cuLaunchHostFunc);
+ASHLAR_SAME(cuLaunchHostFunc_v2_ptsz, cuLaunchHostFunc_v2);
 ASHLAR_SAME(cuStreamAddCallback_ptsz, cuStreamAddCallback);
 ASHLAR_SAME(cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture_v2);
 ASHLAR_SAME(cuStreamEndCapture_ptsz, cuStreamEndCapture);

@@ -394,6 +394,33 @@ ASHLAR_SURFACE int nvmlDeviceGetTopologyCommonAncestor(void* one, void* other, i
   const int second = NvmlDevice(other, &status);
   return status != 0 ? status : NvmlAnswer(one, level, [second](int first) { return first == second ? 0 : 40; });
 }
+namespace {
+
+constexpr unsigned kPcieLanes = 16;  // of every card of the table
+
+// By the architecture: 3 of Volta and Turing, 4 of Ampere and Ada, 5 since Hopper (NVIDIA's data sheets).
+unsigned PcieGeneration(int) {
+  const int major = TheSettings().compute_major;
+  return major >= 9 ? 5 : major == 8 ? 4 : 3;
+}
+
+}  // namespace
+
+ASHLAR_SURFACE int nvmlDeviceGetCurrPcieLinkGeneration(void* handle, unsigned* generation) {
+  return NvmlAnswer(handle, generation, PcieGeneration);
+}
+ASHLAR_SURFACE int nvmlDeviceGetMaxPcieLinkGeneration(void* handle, unsigned* generation) {
+  return NvmlAnswer(handle, generation, PcieGeneration);
+}
+ASHLAR_SURFACE int nvmlDeviceGetCurrPcieLinkWidth(void* handle, unsigned* lanes) {
+  return NvmlAnswer(handle, lanes, [](int) { return kPcieLanes; });
+}
+ASHLAR_SURFACE int nvmlDeviceGetMaxPcieLinkWidth(void* handle, unsigned* lanes) {
+  return NvmlAnswer(handle, lanes, [](int) { return kPcieLanes; });
+}
+ASHLAR_SURFACE int nvmlDeviceGetNvLinkState(void* handle, unsigned, int* is_active) {
+  return NvmlAnswer(handle, is_active, [](int) { return 0; });
+}
 // nvmlGpuP2PCapsIndex_t 0 and 1, reads and writes: every device reaches the memory of every other. There are no links.
 ASHLAR_SURFACE int nvmlDeviceGetP2PStatus(void* one, void* other, int capability, int* reach) {
   int status = kNvmlSuccess;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "hollow/api/cuda/device_code.h"
+#include "hollow/api/cuda/loaded_code.h"
 #include "hollow/api/cuda/memory.h"
 #include "hollow/api/runtime/call.h"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hollow/api/cuda/device_code.h"
+#include "hollow/api/cuda/loaded_code.h"
 #include "hollow/api/cuda/memory.h"
 #include "hollow/api/cuda/streams.h"
 #include "hollow/api/runtime/call.h"
@@ -49,12 +50,13 @@ ASHLAR_SURFACE void __cudaRegisterFunction(void** handle, const char* kernel, ch
                                            void*, void*, int*) {
   RegisterKernel(handle, kernel);
 }
-ASHLAR_SURFACE void __cudaRegisterVar(void**, char* symbol, char*, const char*, int, std::size_t bytes, int, int) {
-  RegisterSymbol(symbol, bytes);
+ASHLAR_SURFACE void __cudaRegisterVar(void** handle, char* symbol, char*, const char* name, int, std::size_t bytes, int,
+                                      int) {
+  RegisterSymbol(handle, symbol, name, bytes);
 }
-ASHLAR_SURFACE void __cudaRegisterManagedVar(void**, void** symbol, char*, const char*, int, std::size_t bytes, int,
-                                             int) {
-  RegisterSymbol(symbol, bytes);
+ASHLAR_SURFACE void __cudaRegisterManagedVar(void** handle, void** symbol, char*, const char* name, int,
+                                             std::size_t bytes, int, int) {
+  RegisterSymbol(handle, symbol, name, bytes);
   *symbol = SymbolAddress(symbol);
 }
 ASHLAR_SURFACE void __cudaRegisterTexture(void**, const void*, const void**, const char*, int, int, int) {}
@@ -177,16 +179,27 @@ ASHLAR_SURFACE int cudaOccupancyMaxActiveClusters(int* clusters, const void*, co
 ASHLAR_SURFACE int cudaLibraryLoadData(void** library, const void* code, int*, void**, unsigned, int*, void**,
                                        unsigned) {
   if (library == nullptr || code == nullptr) return Last(Error::kInvalidValue);
-  *library = new char;
+  *library = LoadCode(code);
   return 0;
 }
-ASHLAR_SURFACE int cudaLibraryLoadFromFile(void** library, const char* file, int* options, void** values,
-                                           unsigned count, int* own, void** own_values, unsigned own_count) {
-  return cudaLibraryLoadData(library, file, options, values, count, own, own_values, own_count);
+ASHLAR_SURFACE int cudaLibraryLoadFromFile(void** library, const char* file, int*, void**, unsigned, int*, void**,
+                                           unsigned) {
+  if (library == nullptr || file == nullptr) return Last(Error::kInvalidValue);
+  *library = LoadCodeOfFile(file);
+  return 0;
 }
 ASHLAR_SURFACE int cudaLibraryUnload(void* library) {
-  delete static_cast<char*>(library);
-  return 0;
+  if (library == nullptr) return 0;
+  return Locked([&](Process& process) {
+    UnloadCode(process, library);
+    return Error::kNone;
+  });
+}
+ASHLAR_SURFACE int cudaLibraryGetGlobal(void** address, std::size_t* bytes, void* library, const char* name) {
+  return Locked([&](Process& process) { return FindVariable(process, library, name, address, bytes); });
+}
+ASHLAR_SURFACE int cudaLibraryGetManaged(void** address, std::size_t* bytes, void* library, const char* name) {
+  return cudaLibraryGetGlobal(address, bytes, library, name);
 }
 ASHLAR_SURFACE int cudaLibraryGetKernel(void** kernel, void* library, const char* name) {
   if (kernel == nullptr || library == nullptr || name == nullptr) return Last(Error::kInvalidValue);

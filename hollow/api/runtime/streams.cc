@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "hollow/api/cuda/device_code.h"
+#include "hollow/api/cuda/loaded_code.h"
 #include "hollow/api/cuda/memory.h"
 #include "hollow/api/runtime/call.h"
 
@@ -355,7 +355,10 @@ ASHLAR_SURFACE int cudaGetSymbolAddress(void** address, const void* symbol) {
   void* known = SymbolAddress(symbol);
   if (address == nullptr || known == nullptr) return Last(Error::kInvalidValue);
   *address = known;
-  return 0;
+  return Locked([&](Process& process) {
+    TellVariable(process, known, SymbolBytes(symbol));
+    return Error::kNone;
+  });
 }
 
 ASHLAR_SURFACE int cudaGetSymbolSize(std::size_t* bytes, const void* symbol) {

@@ -23,6 +23,11 @@ def _values(torch):
         values.install(torch, hollow, settings.small_values())
 
 
+def _devices_of_jax(hardware):
+    """JAX looks for NVIDIA's device files, which a hollow device has none of, and takes the CPU without."""
+    hardware.has_visible_nvidia_gpu = lambda: True
+
+
 def _skip_init(torch):
     from . import fresh
 
@@ -49,6 +54,7 @@ def start():
         imports.after("torch", _history)
     if os.environ.get(settings.HOLLOW_RUN):
         imports.after("torch", _values)
+        imports.after("jax._src.hardware_utils", _devices_of_jax)
     if os.environ.get(settings.FIT):
         _fit(os.environ[settings.FIT])
     if settings.flag(settings.SKIP_INIT):

@@ -128,6 +128,17 @@ TEST_F(LinkedByNvccTest, OfAFixedAddressAndWithMarksOfIndirectCalls) {
   EXPECT_EQ(CallsOf("./marked"), wanted);
 }
 
+// Binaries of the card's own architecture, which nvcc leaves uncompressed, so that first values are read.
+TEST_F(LinkedByNvccTest, VariablesArraysAndGraphs) {
+  for (const char* runtime : {"static", "shared"}) {
+    const CommandResult built = Shell(absl::StrCat(kNvcc, " -arch=sm_86 -o ", runtime, " -cudart ", runtime, " ",
+                                                   ASHLAR_SOURCE_DIR, "/tests/hollow/audit/variables.cu"));
+    ASSERT_EQ(built.code, 0) << built.error;
+    EXPECT_EQ(DryRun(absl::StrCat("./", runtime)).out, "9 3 7 11 3 0 0 no error\n") << runtime;
+  }
+  EXPECT_EQ(CallsOf("./static"), CallsOf("./shared"));
+}
+
 TEST_F(LinkedByNvccTest, StrippedItIsRefused) {
   Compile("linked", "-Xlinker -s");
   const CommandResult run = DryRun("./linked");

@@ -192,7 +192,14 @@ int cuMemExportToShareableHandle(int* file, std::uint64_t handle, int type, unsi
 int cuMemImportFromShareableHandle(std::uint64_t* handle, void* file, int type);
 int cuModuleLoadData(void** module, const void* image);
 int cuModuleGetFunction(void** function, void* module, const char* name);
+int cuModuleGetGlobal_v2(void** address, std::size_t* bytes, void* module, const char* name);
 int cuModuleUnload(void* module);
+int cuPointerGetAttribute(void* data, int attribute, std::uint64_t address);
+int cuGraphAddNode_v2(void** node, void* graph, void* const* after, const void* edges, std::size_t count, void* params);
+int cuStreamGetGreenCtx(void* stream, void** context);
+int cuStreamGetDevResource(void* stream, abi::DevResource* resource, int kind);
+int cuCtxGetDevResource(void* context, abi::DevResource* resource, int kind);
+int cuDeviceGetDevResource(int device, abi::DevResource* resource, int kind);
 int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream, void** arguments,
                    void** extra);

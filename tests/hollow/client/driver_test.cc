@@ -305,5 +305,60 @@ TEST_F(DriverTest, FunctionsAreFoundByNameAndVersion) {
   });
 }
 
+// CUDA's static runtime reads a word of what it takes for a flag.
+TEST_F(DriverTest, WhetherMemoryIsManagedIsAWord) {
+  Run({}, [] {
+    void* managed = nullptr;
+    EXPECT_EQ(cudaMallocManaged(&managed, 64, 1), kSuccess);
+    constexpr int kIsManaged = 8;
+    int word = -1;
+    EXPECT_EQ(cuPointerGetAttribute(&word, kIsManaged, reinterpret_cast<std::uint64_t>(managed)), kSuccess);
+    EXPECT_EQ(word, 1);
+    word = -1;
+    EXPECT_EQ(cuPointerGetAttribute(&word, kIsManaged, reinterpret_cast<std::uint64_t>(Malloc(64))), kSuccess);
+    EXPECT_EQ(word, 0);
+  });
+}
+
+// A plain name is its first version for who was compiled before there was a second one.
+TEST_F(DriverTest, HostFunctionsOfBothVersions) {
+  Run({}, [] {
+    static int calls = 0;
+    EXPECT_EQ(cuInit(0), kSuccess);
+    void* stream = NewStream();
+    const auto count = [](void* by) { calls += *static_cast<int*>(by); };
+    int one = 1, ten = 10;
+    void *first = nullptr, *second = nullptr;
+    EXPECT_EQ(cuGetProcAddress_v2("cuLaunchHostFunc", &first, 13000, 0, nullptr), kSuccess);
+    EXPECT_EQ(cuGetProcAddress_v2("cuLaunchHostFunc", &second, 13010, 0, nullptr), kSuccess);
+    EXPECT_EQ(first, dlsym(RTLD_DEFAULT, "cuLaunchHostFunc"));
+    EXPECT_EQ(second, dlsym(RTLD_DEFAULT, "cuLaunchHostFunc_v2"));
+    using Function = void (*)(void*);
+    EXPECT_EQ(reinterpret_cast<int (*)(void*, Function, void*)>(first)(stream, count, &one), kSuccess);
+    EXPECT_EQ(reinterpret_cast<int (*)(void*, Function, void*, unsigned)>(second)(stream, count, &ten, 0), kSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream), kSuccess);
+    EXPECT_EQ(calls, 11);
+  });
+}
+
+TEST_F(DriverTest, AStreamHasAllMultiprocessorsAndNoGreenContext) {
+  Run({"sm_count=108"}, [] {
+    EXPECT_EQ(cuInit(0), kSuccess);
+    void* context = &context;
+    EXPECT_EQ(cuStreamGetGreenCtx(NewStream(), &context), kSuccess);
+    EXPECT_EQ(context, nullptr);
+    constexpr int kMultiprocessors = 1, kWorkQueue = 10'000;
+    abi::DevResource resource = {};
+    EXPECT_EQ(cuStreamGetDevResource(nullptr, &resource, kMultiprocessors), kSuccess);
+    EXPECT_EQ(resource.type, kMultiprocessors);
+    EXPECT_EQ(resource.sm_count, 108U);
+    resource = {};
+    EXPECT_EQ(cuDeviceGetDevResource(0, &resource, kMultiprocessors), kSuccess);
+    EXPECT_EQ(resource.sm_count, 108U);
+    EXPECT_EQ(cuCtxGetDevResource(nullptr, &resource, kWorkQueue), kInvalidValue);
+    EXPECT_EQ(cuDeviceGetDevResource(1, &resource, kMultiprocessors), kInvalidDevice);
+  });
+}
+
 }  // namespace
 }  // namespace ashlar::hollow::client

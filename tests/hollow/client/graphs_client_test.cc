@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "tests/hollow/client/in_hollow.h"
 
@@ -254,6 +255,55 @@ TEST_F(GraphsClientTest, HostNodesRunAndUserObjectsGoWithTheGraph) {
     EXPECT_EQ(cudaDeviceSynchronize(), kSuccess);
     EXPECT_EQ(objects, 0);
   });
+}
+
+// CUgraphNodeParams: its kind, three reserved words, and the parameters of that kind.
+struct AnyNode {
+  explicit AnyNode(int kind) { std::memcpy(bytes, &kind, sizeof(kind)); }
+  template <typename Params>
+  AnyNode(int kind, const Params& params) : AnyNode(kind) {
+    std::memcpy(bytes + 16, &params, sizeof(params));
+  }
+  alignas(8) char bytes[256] = {};
+};
+
+TEST_F(GraphsClientTest, NodesOfAnyKindByOneStructure) {
+  Run({}, [] {
+    static int calls = 0;
+    void *target = Malloc(8), *graph = NewGraph(), *child = NewGraph(), *event = NewEvent();
+    WriteText(target, "........");
+    AddFill(child, static_cast<char*>(target) + 4, 'c', 2);
+    auto add = [graph, last = std::vector<void*>()](AnyNode node) mutable {
+      void* added = nullptr;
+      EXPECT_EQ(cuGraphAddNode_v2(&added, graph, last.data(), nullptr, last.size(), node.bytes), kSuccess);
+      last = {added};
+      int kind = -1, wanted = 0;
+      EXPECT_EQ(cudaGraphNodeGetType(added, &kind), kSuccess);
+      std::memcpy(&wanted, node.bytes, sizeof(wanted));
+      EXPECT_EQ(kind, wanted);
+    };
+    abi::KernelNodeParamsV2 kernel = {};
+    add(AnyNode(0, kernel));
+    add(AnyNode(2, abi::MemsetNodeParams{target, 4, 'f', 1, 4, 1}));
+    add(AnyNode(3, abi::HostNodeParams{[](void* count) { ++*static_cast<int*>(count); }, &calls}));
+    add(AnyNode(4, child));
+    add(AnyNode(5));
+    add(AnyNode(7, event));
+    abi::MemcpyNodeParams copy = {};
+    copy.copy.src_type = copy.copy.dst_type = 2;
+    copy.copy.src_device = reinterpret_cast<std::uint64_t>(target);
+    copy.copy.dst_device = reinterpret_cast<std::uint64_t>(target) + 6;
+    copy.copy.width_bytes = 2;
+    copy.copy.height = copy.copy.depth = 1;
+    add(AnyNode(1, copy));
+    EXPECT_EQ(cudaGraphLaunch(Instantiate(graph), nullptr), kSuccess);
+    EXPECT_EQ(ReadText(target, 8), "ffffccff");
+    EXPECT_EQ(calls, 1);
+    void* node = nullptr;
+    AnyNode condition(13);
+    EXPECT_EQ(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, condition.bytes), kNotSupported);
+  });
+  EXPECT_EQ(Report()["refused"][0]["name"], "cuGraphAddNode of semaphores, batches and conditions");
 }
 
 }  // namespace

@@ -65,6 +65,18 @@ TEST_F(NamesTest, LibrariesOpenedByNameHaveTheirs) {
   ExpectAll(kNvmlNames, open("libnvidia-ml.so.1"));
 }
 
+// JAX asks CUPTI for its version before it takes a device, and for nothing else.
+TEST_F(NamesTest, CuptiHasAVersion) {
+  Run({}, [] {
+    const auto ask = reinterpret_cast<int (*)(unsigned*)>(dlsym(RTLD_DEFAULT, "cuptiGetVersion"));
+    ASSERT_NE(ask, nullptr);
+    unsigned version = 0;
+    EXPECT_EQ(ask(&version), 0);
+    EXPECT_GE(version, 18U);
+    EXPECT_EQ(ask(nullptr), 1);
+  });
+}
+
 // What no surface serves is not taken for a result, and is told by name.
 TEST_F(NamesTest, WhatIsNotModelledIsRefusedAndCounted) {
   Run({}, [] {

@@ -160,6 +160,15 @@ TEST(RecordLibraryTest, ADriverThatWasOpenedForItselfAloneIsFoundAgain) {
   EXPECT_THAT(LiveSizes(snapshot), ElementsAre(5 * kMiB));
 }
 
+// The hollow device answers for every library that a program opens: its dlsym is beneath the recorder's. What the
+// recorder does not stand in for, cuInit among it, is the hollow device's too: the fake driver would leave it without a
+// start.
+TEST(RecordLibraryTest, ADriverThatWasOpenedForItselfAloneIsTheHollowDevices) {
+  const Recorded run = RunRecorded(absl::StrCat(ASHLAR_LOCAL_CLIENT, " ", ASHLAR_FAKE_DRIVER), ASHLAR_HOLLOW_LIBRARY);
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(LiveSizes(SnapshotOf(run)), ElementsAre(5 * kMiB));
+}
+
 TEST(RecordLibraryTest, AProcessWithPyTorchIsLeftToPyTorch) {
   const Recorded first = RunClient(absl::StrCat("torch ", ASHLAR_FAKE_TORCH));
   EXPECT_EQ(first.code, 0);
