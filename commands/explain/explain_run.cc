@@ -7,10 +7,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
+#include "analyzer/analyses/causes/program_memory.h"
 #include "analyzer/formats/rmm/rmm_log.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
@@ -51,6 +53,28 @@ Notes NotesOnOtherDevices(const timeline::DeviceTrace& trace) {
                         has_failed ? ", where a request failed last" : ", which holds most", "; ", others,
                         "; choose another with --device"),
            used.size()}};
+}
+
+// Memory ran out on one of several devices, and some hold nothing of the process.
+Notes NotesOnIdleDevices(const timeline::DeviceTrace& trace) {
+  const std::size_t seen = trace.snapshot->device_traces.size();
+  const std::size_t used = replay::UsedDevices(*trace.snapshot).size();
+  if (replay::FailedRequests(trace) == 0 || used >= seen) return {};
+  return {{"idle_devices",
+           absl::StrCat("the process sees ", seen, " devices, and on ",
+                        seen - used == 1 ? "one" : absl::StrCat(seen - used), " of them it holds nothing"),
+           seen - used}};
+}
+
+// A pass that is larger than all before it, as that of one batch of long texts; empty: it is not.
+std::string LargerPass(const analyses::CauseContext& context) {
+  constexpr double kLeastTimes = 3;
+  if (!context.history->HasStacks() || !HasFailure(*context.history)) return "";
+  const std::optional<double> times = analyses::ProgramMemory(context).TimesEarlierPasses();
+  if (times.value_or(0) < kLeastTimes) return "";
+  return absl::StrFormat(
+      "the pass under way is of a batch about %.0f times as large as any before it, as the blocks of its lines are",
+      *times);
 }
 
 // What the recorded window leaves open, and what was told from elsewhere.
@@ -258,7 +282,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   const KnownDevice device = {.total_bytes = TotalOf(snapshot, options.replay)};
   Explanation out = OfRecord(context, device, snapshot, *run);
   absl::StatusOr<NotedWhatIfs> tried =
-      TrySettings(snapshot, *run, context.history->steps, options.replay, picture.has_value() ? &*picture : nullptr);
+      TrySettings(snapshot, *run, context, options.replay, picture.has_value() ? &*picture : nullptr);
   if (!tried.ok()) return tried.status();
   out.what_ifs = std::move(tried->what_ifs);
   out.what_ifs.run_again = options.run_again;
@@ -269,14 +293,16 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
     if (!elsewhere.ok()) return elsewhere.status();
     out.elsewhere = *std::move(elsewhere);
   }
+  const std::string larger_pass = LargerPass(context);
   absl::StatusOr<Why> why = WhyOfRecord(out, std::move(context), *run, options);
   if (!why.ok()) return why.status();
   out.why = *std::move(why);
   out.notes =
       Joined({NotesOfSettings(run->recorded.options),
-              options.replay.device.has_value() ? Notes{} : NotesOnOtherDevices(*trace),
+              options.replay.device.has_value() ? Notes{} : NotesOnOtherDevices(*trace), NotesOnIdleDevices(*trace),
               NotesOnCapacity(out.memory, device), NotesOnWindow(snapshot, *run), tried->notes, snapshot.notes});
   out = WithLastWord(std::move(out));
+  if (!larger_pass.empty()) out.verdict.evidence.push_back(larger_pass);
   if (picture.has_value()) {
     Tell(options.replay, "drawing");
     picture->AddRecord(snapshot);

@@ -1,6 +1,8 @@
 // Tells what kind of leak a program has: what piles up (steps/kept.h) at one moment, sorted by what must be changed.
 //
-//   graph        blocks of many lines of a forward pass, of older iterations: their graph is still known to somebody
+//   graph        blocks of many lines of a forward pass, of older iterations: their graph is still known to somebody;
+//   in
+//                a training without modules a third of what its own lines make
 //   eval_graph   the same with no backward pass since the first of them: an evaluation that records a graph
 //   hooks        what a hook function made, outputs of inner modules that have a hook, gradients of activations
 //   cache        tensors of a module that each round replaces by a slightly larger one (torch.cat)
@@ -68,6 +70,7 @@ struct LeakGrowth {
   std::uint64_t bytes_per_step = 0;         // by which it grew, on average over `steps`
   std::size_t steps = 0;                    // iterations over which it grew
   std::vector<std::size_t> blocks = {};     // indices in Timeline::blocks(), by group
+  std::vector<std::size_t> under_way = {};  // of the moment's own iteration, that the same variables keep already
   std::size_t lines = 0;                    // stacks that allocated them
   std::vector<trace::Holder> holders = {};  // the variables that keep them, most bytes first; empty: told by lines
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "allocator/base/units.h"
 #include "analyzer/analyses/causes/evidence.h"
 #include "analyzer/analyses/causes/torch_frames.h"
 #include "analyzer/analyses/holders/variables.h"
@@ -200,6 +201,30 @@ void ProgramMemory::FindTrained() {
     }
     if (SumOfSizes(left) > SumOfSizes(trained_)) trained_ = std::move(left);
   }
+}
+
+std::optional<double> ProgramMemory::TimesEarlierPasses() const {
+  constexpr std::uint64_t kLeastBytes = 64 * kKiB;
+  constexpr std::size_t kLeastLines = 3;
+  if (Current() == nullptr) return std::nullopt;
+  std::map<trace::StackId, std::pair<std::uint64_t, std::uint64_t>> earlier_and_now;
+  for (std::size_t i = 0; i < timeline_.blocks().size(); ++i) {
+    const timeline::BlockSpan& block = timeline_.blocks()[i];
+    const bool is_of_pass = block.alloc_event >= passes_.front().begin && block.alloc_event <= context_.history->moment;
+    if (!is_of_pass || !IsForwardPart(PartOfBlock(i))) continue;
+    auto& [earlier, now] = earlier_and_now[block.stack];
+    std::uint64_t& most = block.alloc_event < Current()->begin ? earlier : now;
+    most = std::max(most, RequestedBytes(i));
+  }
+  std::vector<double> times;
+  for (const auto& [stack, most] : earlier_and_now) {
+    if (std::min(most.first, most.second) < kLeastBytes) continue;
+    times.push_back(static_cast<double>(most.second) / static_cast<double>(most.first));
+  }
+  if (times.size() < kLeastLines) return std::nullopt;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
 }
 
 }  // namespace ashlar::analyses

@@ -57,6 +57,10 @@ class ProgramMemory {
   // Whether a pass holds calls of torch.autograd.grad (torch_frames.h), and so repeats itself.
   bool IsOfInnerLoop() const { return is_of_inner_loop_; }
 
+  // How many times as large as in all earlier passes the lines of the current one make their blocks, by the middle one
+  // of them: 16 for a batch 16 times as long. nullopt: too few lines are of both.
+  std::optional<double> TimesEarlierPasses() const;
+
   ProgramPart PartOfBlock(std::size_t index) const { return block_parts_[index]; }
   std::uint64_t RequestedBytes(std::size_t index) const;  // what was asked for; what the block spans where not known
   std::uint64_t BytesOf(const std::vector<std::size_t>& indices) const;  // what they span
