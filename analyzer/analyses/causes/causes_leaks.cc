@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::size_t kSureSteps = 4;  // iterations over which a leak grew
 
-std::vector<LiveBlock> BlocksOf(const CauseContext& context, const std::vector<std::size_t>& indices) {
+std::vector<LiveBlock> BlocksOf(const CauseContext& context, const LeakGrowth& leak) {
   std::vector<LiveBlock> out;
-  for (const std::size_t index : indices) out.push_back({&context.history->timeline->blocks()[index], {}});
+  for (const std::size_t index : leak.blocks) out.push_back({&context.history->timeline->blocks()[index], {}});
   return out;
 }
 
@@ -45,14 +45,11 @@ std::string KeptWords(LeakShape shape, std::size_t steps) {
 
 // By the variables that keep it. What a line alone would say of the same blocks is not asked.
 CauseFinding OwnedFinding(const CauseContext& context, CauseKind kind, const LeakGrowth& leak) {
-  CauseFinding out = Found(kind, leak.steps >= kSureSteps ? Confidence::kProven : Confidence::kLikely, 0);
-  std::vector<LiveBlock> blocks = BlocksOf(context, leak.blocks);
-  const std::vector<LiveBlock> under_way = BlocksOf(context, leak.under_way);
-  blocks.insert(blocks.end(), under_way.begin(), under_way.end());
-  out.bytes = BytesOf(blocks);
+  CauseFinding out = Found(kind, leak.steps >= kSureSteps ? Confidence::kProven : Confidence::kLikely, leak.bytes);
+  const std::vector<LiveBlock> blocks = BlocksOf(context, leak);
   out.stacks = StacksOf(blocks);
   out.holders = leak.holders;
-  const std::string amount = absl::StrCat(FormatBytes(out.bytes), " in ", blocks.size(), " blocks");
+  const std::string amount = absl::StrCat(FormatBytes(leak.bytes), " in ", blocks.size(), " blocks");
   if (leak.shape == LeakShape::kCache) {
     out.evidence.push_back(absl::StrCat(OwnersText(leak.holders), leak.holders.size() == 1 ? " grew " : " grew each ",
                                         leak.steps, " times by about ", FormatBytes(leak.bytes_per_step), " to ",
@@ -76,7 +73,7 @@ CauseFinding LeakFinding(const CauseContext& context, CauseKind kind, LeakShape 
     return Absent(kind,
                   absl::StrCat(words, " of earlier iterations hold ", FormatBytes(leak == nullptr ? 0 : leak->bytes)));
   }
-  const std::vector<LiveBlock> blocks = BlocksOf(context, leak->blocks);
+  const std::vector<LiveBlock> blocks = BlocksOf(context, *leak);
   // What such a tensor holds is of all iterations, and its block of the last.
   const std::string subject =
       absl::StrCat(words, shape == LeakShape::kCache ? " hold " : " of earlier iterations hold ");

@@ -70,7 +70,6 @@ struct LeakGrowth {
   std::uint64_t bytes_per_step = 0;         // by which it grew, on average over `steps`
   std::size_t steps = 0;                    // iterations over which it grew
   std::vector<std::size_t> blocks = {};     // indices in Timeline::blocks(), by group
-  std::vector<std::size_t> under_way = {};  // of the moment's own iteration, that the same variables keep already
   std::size_t lines = 0;                    // stacks that allocated them
   std::vector<trace::Holder> holders = {};  // the variables that keep them, most bytes first; empty: told by lines
 };

@@ -1,7 +1,6 @@
 #include "analyzer/analyses/causes/owned_leaks.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -212,18 +211,7 @@ class OwnedSearch {
     out.bytes_per_step += group.bytes / group.span;
     out.steps = std::max(out.steps, group.iterations);
     out.blocks.insert(out.blocks.end(), group.blocks.begin(), group.blocks.end());
-    if (KeepsAtOnce(variable)) {
-      std::set_difference(variable.blocks.begin(), variable.blocks.end(), group.blocks.begin(), group.blocks.end(),
-                          std::back_inserter(out.under_way));
-    }
     AddOwner(variable, out);
-  }
-
-  // What a container, a hook or an error has of the iteration under way is kept already. Of a graph the pass under way
-  // still needs its part, and a model may be the one in use.
-  static bool KeepsAtOnce(const Variable& variable) {
-    return variable.role == OwnerRole::kVariable || variable.role == OwnerRole::kHook ||
-           variable.role == OwnerRole::kError || variable.role == OwnerRole::kCycle;
   }
 
   void AddOwner(const Variable& variable, LeakGrowth& out) const {
