@@ -173,9 +173,7 @@ void AppendCauses(const answers::Explanation& e, std::size_t lines_left, std::st
   const std::string which = found > shown ? absl::StrCat(shown, " of ", found, " causes; --json has all")
                             : found > 1   ? "first to fix on top; bytes may overlap"
                                           : "the cause found";
-  AppendSection("WHY",
-                absl::StrCat(which, "; ashlar guide ", analyses::CauseName(e.why.causes[0].finding.kind)),
-                out);
+  AppendSection("WHY", absl::StrCat(which, "; ashlar guide ", analyses::CauseName(e.why.causes[0].finding.kind)), out);
   lines_left -= std::min(lines_left, kSectionLines + shown);
   std::vector<std::string> fixes = FixRemarks(e, shown);
   std::vector<std::string> evidence;
