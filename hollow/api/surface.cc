@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "ashlar/hollow.h"
+#include "hollow/api/cublas/cublas.h"
 #include "hollow/api/cuda/stream_work.h"
 #include "hollow/api/cuda/streams.h"
 #include "hollow/api/driver/call.h"
@@ -149,6 +150,10 @@ void ashlar_hollow_forget(uint64_t address, uint64_t bytes) {
 bool ashlar_hollow_is_known(uint64_t address, uint64_t bytes) {
   ashlar::hollow::SettleRange(address, bytes);
   return ashlar::hollow::IsKnown(address, bytes);
+}
+
+bool ashlar_hollow_is_workspace(uint64_t address, uint64_t bytes) {
+  return ashlar::hollow::IsWorkspace(address, bytes);
 }
 
 void ashlar_hollow_set_line(ashlar_hollow_line line) { ashlar::hollow::SetLineTeller(line); }

@@ -36,6 +36,8 @@ ASHLAR_EXPORT void ashlar_hollow_know(uint64_t address, uint64_t bytes);
 ASHLAR_EXPORT void ashlar_hollow_forget(uint64_t address, uint64_t bytes);
 // Whether all of the bytes are known.
 ASHLAR_EXPORT bool ashlar_hollow_is_known(uint64_t address, uint64_t bytes);
+// Whether the program gave cuBLAS these bytes to work in.
+ASHLAR_EXPORT bool ashlar_hollow_is_workspace(uint64_t address, uint64_t bytes);
 // Writes the line of the program that is under way, such as "train.py:12 step", in at most `size` bytes, the final 0
 // among them; false where it knows none. Called without locks, on the thread that read a made-up value; NULL: nobody.
 typedef bool (*ashlar_hollow_line)(char* text, size_t size);

@@ -13,6 +13,7 @@ import sys
 import types
 import unittest
 import weakref
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "hollow", "python"))
@@ -432,6 +433,17 @@ class Named(unittest.TestCase):
         taken = self.check(device, ("workspace", "workspace of cuBLAS"), ("not_found", "not found"))
         self.assertEqual(taken["holders"][1]["line"], 7)
 
+    def test_a_workspace_of_a_common_size_is_told_by_its_calls(self):
+        device, given = Device(), []
+        here = {"filename": __file__, "line": 7, "name": "train"}
+        device.tensor((32 << 20) + 24, frames=[here])
+        device.tensor((32 << 20) + 24, frames=[{"filename": "??", "line": 0, "name": "at::cuda::getNewWorkspace()"}, here])
+        device.tensor((32 << 20) + 24, frames=[here])
+        given.append((device.blocks[2]["address"], 32 << 20))
+        workspace, other = ("workspace", "workspace of cuBLAS"), ("not_found", "not found")
+        self.check(device, other, workspace, other)
+        with mock.patch.object(record, "_is_given", lambda *one: one in given):
+            self.check(device, other, workspace, workspace)
 
     def test_casts_of_weights_that_autocast_keeps(self):
         def half(size):

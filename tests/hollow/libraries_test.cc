@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "hollow/api/cublas/cublas.h"
 #include "hollow/api/cublas/cublaslt.h"
 #include "hollow/api/objects.h"
 #include "tests/hollow/library_machine.h"
@@ -21,6 +22,7 @@ int cublasCreate_v2(void** handle);
 int cublasDestroy_v2(void* handle);
 int cublasSetStream_v2(void* handle, void* stream);
 int cublasGetStream_v2(void* handle, void** stream);
+int cublasSetWorkspace_v2(void* handle, void* workspace, std::size_t bytes);
 int cublasSetPointerMode_v2(void* handle, int mode);
 int cublasSetMathMode(void* handle, int mode);
 int cublasGetMathMode(void* handle, int* mode);
@@ -218,8 +220,9 @@ TEST_F(LibrariesTest, CublasLtFindsOneAlgorithmAndRunsIt) {
   EXPECT_EQ(results[1].state, 0x55555555);  // beyond what was found, nothing is written
   EXPECT_EQ(lt.Heuristic(0, results, &count), 7);
   EXPECT_EQ(cublasLtMatmul(lt.handle, lt.matmul, nullptr, nullptr, lt.layout, nullptr, lt.layout, nullptr, nullptr,
-                           lt.layout, nullptr, lt.layout, &results[0].algo, nullptr, 0, StreamOf(9)),
+                           lt.layout, nullptr, lt.layout, &results[0].algo, StreamOf(0x5000), 512, StreamOf(9)),
             0);
+  EXPECT_TRUE(IsWorkspace(0x5000, 512));
   EXPECT_THAT(remembered.launches, ElementsAre(StreamOf(9)));
   EXPECT_EQ(cublasLtMatmul(lt.handle, lt.layout, nullptr, nullptr, lt.layout, nullptr, lt.layout, nullptr, nullptr,
                            lt.layout, nullptr, lt.layout, nullptr, nullptr, 0, nullptr),
@@ -234,6 +237,20 @@ TEST_F(LibrariesTest, CublasLtFindsOneAlgorithmAndRunsIt) {
   EXPECT_EQ(cublasLtMatmulAlgoGetHeuristic(cublas, lt.matmul, lt.layout, lt.layout, lt.layout, lt.layout, lt.preference,
                                            1, results, &count),
             1);
+}
+
+TEST_F(LibrariesTest, AWorkspaceIsWhatTheProgramGave) {
+  void* handle = nullptr;
+  ASSERT_EQ(cublasCreate_v2(&handle), 0);
+  EXPECT_EQ(cublasSetWorkspace_v2(handle, StreamOf(0x7000), 4096), 0);
+  EXPECT_TRUE(IsWorkspace(0x7000, 4096));
+  EXPECT_FALSE(IsWorkspace(0x7000, 8192));
+  EXPECT_FALSE(IsWorkspace(0x8000, 4096));
+  EXPECT_EQ(cublasSetStream_v2(handle, StreamOf(9)), 0);  // the other stream's stays one
+  EXPECT_TRUE(IsWorkspace(0x7000, 4096));
+  cublasDestroy_v2(handle);
+  EXPECT_EQ(cublasSetWorkspace_v2(handle, StreamOf(0x9000), 4096), 1);
+  EXPECT_FALSE(IsWorkspace(0x9000, 4096));
 }
 
 TEST_F(LibrariesTest, CublasLtDescriptorsKeepTheirAttributes) {

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <map>
+#include <mutex>
 
 #include "hollow/api/objects.h"
 #include "hollow/api/real_library.h"
@@ -71,6 +73,32 @@ int GetFromCublas(void* handle, Value CublasHandle::*field, Value* value) {
 
 }  // namespace
 
+namespace {
+
+// Never destroyed: a program may compute until its very end.
+struct GivenWorkspaces {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::uint64_t> bytes;  // by address
+};
+GivenWorkspaces& Workspaces() {
+  static GivenWorkspaces& workspaces = *new GivenWorkspaces;
+  return workspaces;
+}
+
+}  // namespace
+
+void NoteWorkspace(const void* workspace, std::uint64_t bytes) {
+  if (workspace == nullptr || bytes == 0) return;
+  const std::lock_guard<std::mutex> lock(Workspaces().mutex);
+  Workspaces().bytes[reinterpret_cast<std::uint64_t>(workspace)] = bytes;
+}
+
+bool IsWorkspace(std::uint64_t address, std::uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(Workspaces().mutex);
+  const auto found = Workspaces().bytes.find(address);
+  return found != Workspaces().bytes.end() && found->second == bytes;
+}
+
 CublasHandle* FindCublas(const void* handle) { return cublas_handles.Find(handle); }
 
 int LaunchCublas(void* handle) {
@@ -127,6 +155,7 @@ ASHLAR_SURFACE int cublasGetStream_v2(void* handle, void** stream) {
 }
 ASHLAR_SURFACE int cublasSetWorkspace_v2(void* handle, void* workspace, std::size_t bytes) {
   const int status = SetOnCublas(handle, &CublasHandle::workspace, workspace);
+  if (status == 0) NoteWorkspace(workspace, bytes);
   return status != 0 ? status : SetOnCublas(handle, &CublasHandle::workspace_bytes, std::uint64_t{bytes});
 }
 ASHLAR_SURFACE int cublasSetMathMode(void* handle, int mode) {

@@ -33,6 +33,10 @@ struct CublasHandle {
 // Null where the handle is not one.
 CublasHandle* FindCublas(const void* handle);
 
+// Workspaces that callers gave to cuBLAS or cuBLASLt, on any handle. Thread rule: any thread.
+void NoteWorkspace(const void* workspace, std::uint64_t bytes);
+bool IsWorkspace(std::uint64_t address, std::uint64_t bytes);
+
 // A release that the surface answers for where the program brought none: cuBLAS 12.4.5.
 inline constexpr int kCublasVersion = 120'405;
 

@@ -327,9 +327,10 @@ ASHLAR_SURFACE int cublasLtLoggerForceDisable() { return kCublasSuccess; }
 
 ASHLAR_SURFACE int cublasLtMatmul(void* handle, void* matmul, const void*, const void*, void* a_layout, const void*,
                                   void* b_layout, const void*, const void*, void* c_layout, void*, void* d_layout,
-                                  const void*, void*, std::size_t, void* stream) {
+                                  const void*, void* workspace, std::size_t bytes, void* stream) {
   if (!IsLtHandle(handle)) return kCublasNotInitialized;
   if (!IsLt(kLtMatmul, matmul) || !AreLayouts({a_layout, b_layout, c_layout, d_layout})) return kCublasInvalidValue;
+  NoteWorkspace(workspace, bytes);
   CountLaunch(stream);
   return kCublasSuccess;
 }

@@ -4,11 +4,11 @@ docs/schemas/names.schema.json describes it. Blocks that nobody named are told a
 """
 
 import bisect
-import os
-import sys
+import ctypes
 
 from . import roots
 from .calls import newest_allocations
+from .lying import c_function
 from .walk import GRAPH
 
 KEY, PEAK_KEY = "ashlar_names", "ashlar_peak_names"
@@ -20,6 +20,8 @@ MOST_ESCAPED = 400
 MANY_FUNCTIONS = 3  # alike: what holds them has grown, and not what one of them closes over
 MOST_VARIABLES = 6
 LIVE = "active_allocated"
+OWN_SIZE = 8519680  # of a workspace before compute capability 9.0: 2 x 4 MiB + 8 x 16 KiB. From there on it is 32 MiB, as much else is
+_is_given = c_function("ashlar_hollow_is_workspace", ctypes.c_bool, ctypes.c_uint64, ctypes.c_uint64)  # of a hollow device
 
 
 class Blocks(object):
@@ -38,7 +40,6 @@ class Blocks(object):
         self.all = found
         self.calls = calls
         self.newest = newest_allocations(snapshot, calls)
-        self.may_be_workspace = self._workspaces(workspace_bytes(os.environ))
         self.starts = [one[0] for one in found]
 
     def __len__(self):
@@ -57,22 +58,21 @@ class Blocks(object):
 
     def unnamed(self, index):
         start, _, segment, block = self.all[index]
-        if index in self.may_be_workspace:
+        if self.is_workspace(index):
             return WORKSPACE, "workspace of cuBLAS", _place(block.get("frames") or ())
         is_newest = self.newest is None or start in self.newest
         return unnamed(segment, block, self.calls, is_newest)
 
-    def _workspaces(self, sizes):
-        """The blocks that are as large as a library's workspace, by address as many as a stream has."""
-        left, found = {}, set()
-        for index, (_, _, segment, _) in enumerate(self.all):
-            size = self.bytes_of(index)
-            if size in sizes:
-                key = (segment.get("device"), segment.get("stream"), size)
-                left[key] = left.get(key, sizes[size]) - 1
-                if left[key] >= 0:
-                    found.add(index)
-        return found
+    def is_workspace(self, index):
+        """By its size where nobody else asks for that, else by the call that gave it to cuBLAS, or by the calls of C++ that made it,
+        where the history has them: at::cuda::getNewWorkspace and its like.
+        """
+        start, _, _, block = self.all[index]
+        size = self.bytes_of(index)
+        if size == OWN_SIZE or (_is_given is not None and _is_given(start, size)):
+            return True
+        names = [frame["name"] for frame in block.get("frames") or ()]
+        return any(one.startswith("at::cuda::") and "Workspace" in one for one in names)
 
     def bytes_of(self, index):
         """As the program asked for them."""
@@ -225,23 +225,6 @@ def _mode(modes):
 
 
 # --- blocks without a name ---
-
-
-def workspace_bytes(environment):
-    """{size: how many a stream may have} of what PyTorch gives cuBLAS and cuBLASLt to work in.
-
-    2 x 4 MiB + 8 x 16 KiB; from compute capability 9.0 on 32 MiB, a size that others ask for too: the program's thread
-    and that of its backward passes have one each.
-    """
-    sizes = {8519680: sys.maxsize, 33554432: 2}
-    parts = environment.get("CUBLAS_WORKSPACE_CONFIG", "").split(":")[1:]
-    try:
-        total = sum(int(size) * int(count) * 1024 for size, count in zip(parts[::2], parts[1::2]))
-        sizes.setdefault(total, 2)
-        sizes.setdefault(int(environment["CUBLASLT_WORKSPACE_SIZE"]) * 1024, 2)
-    except (KeyError, ValueError):
-        pass
-    return sizes
 
 
 def unnamed(segment, block, calls, is_newest=True):
