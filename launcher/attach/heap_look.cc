@@ -33,7 +33,7 @@ absl::StatusOr<std::string> MakeFolder(std::int64_t pid) {
 }
 
 // Where the process is another user's, its files are too.
-void GiveTo(const struct stat& owner, const std::string& path) {
+void GiveToOwner(const struct stat& owner, const std::string& path) {
   if (geteuid() == 0) static_cast<void>(lchown(path.c_str(), owner.st_uid, owner.st_gid) == 0);
 }
 
@@ -72,8 +72,8 @@ absl::Status HeapLook::Fill(const HeapLookOptions& options, const std::string& p
       << nlohmann::json{{"seconds", options.seconds}, {"redacts", options.redacts}};
   struct stat owner {};
   if (stat(absl::StrCat("/proc/", process_->pid()).c_str(), &owner) != 0) return absl::OkStatus();
-  GiveTo(owner, folder_);
-  for (const auto& one : files::recursive_directory_iterator(folder_, error)) GiveTo(owner, one.path());
+  GiveToOwner(owner, folder_);
+  for (const auto& one : files::recursive_directory_iterator(folder_, error)) GiveToOwner(owner, one.path());
   return absl::OkStatus();
 }
 

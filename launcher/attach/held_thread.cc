@@ -131,11 +131,11 @@ absl::StatusOr<std::uint64_t> HeldThread::Call(std::uint64_t function, const std
   call.rax = 0;
   call.orig_rax = ~0ULL;     // no system call is begun again in its place
   call.eflags &= ~0x500ULL;  // direction, and single steps
-  constexpr std::array<unsigned long long user_regs_struct::*, 6> kPlaces = {
+  constexpr std::array<unsigned long long user_regs_struct::*, 6> kArgumentRegisters = {
       // NOLINT(google-runtime-int): theirs
       &user_regs_struct::rdi, &user_regs_struct::rsi, &user_regs_struct::rdx,
       &user_regs_struct::rcx, &user_regs_struct::r8,  &user_regs_struct::r9};
-  for (std::size_t i = 0; i < kPlaces.size(); ++i) call.*kPlaces[i] = arguments[i];
+  for (std::size_t i = 0; i < kArgumentRegisters.size(); ++i) call.*kArgumentRegisters[i] = arguments[i];
   const absl::string_view returns_to(reinterpret_cast<const char*>(&kReturnsTo), sizeof(kReturnsTo));
   if (absl::Status status = Write(call.rsp, returns_to); !status.ok()) return status;
   // Only what the call itself raises: a signal of the program waits.

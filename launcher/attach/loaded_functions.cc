@@ -17,7 +17,7 @@
 namespace ashlar::cli {
 namespace {
 
-constexpr std::size_t kMostNameBytes = 256;
+constexpr std::size_t kMostSymbolBytes = 256;
 constexpr std::size_t kMostEntries = 1 << 20;  // of a table: beyond it the object is broken
 
 template <typename T>
@@ -28,7 +28,7 @@ std::optional<T> Peek(int memory, std::uint64_t address) {
 }
 
 bool HasText(int memory, std::uint64_t address, absl::string_view text) {
-  std::string there(std::min(text.size(), kMostNameBytes) + 1, '\1');
+  std::string there(std::min(text.size(), kMostSymbolBytes) + 1, '\1');
   const ssize_t got = pread(memory, there.data(), there.size(), static_cast<off_t>(address));
   return got == static_cast<ssize_t>(there.size()) && there == absl::StrCat(text, absl::string_view("\0", 1));
 }

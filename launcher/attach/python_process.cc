@@ -28,7 +28,7 @@ namespace ashlar::cli {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
-constexpr int kMostTries = 5;  // the thread may have the lock that is asked for
+constexpr int kMostQueueTries = 5;  // the thread may have the lock that is asked for
 constexpr useconds_t kBetweenTries = 20'000;
 constexpr std::size_t kLookedThroughWords = 128;  // the frames of the C library's waits are smaller
 
@@ -157,7 +157,7 @@ absl::Status PythonProcess::QueueAsPendingCall(const std::string& line) {
   const absl::StatusOr<std::uint64_t> page = AskApart([&]() -> absl::StatusOr<std::uint64_t> {
     std::uint64_t at = 0;
     absl::Status last;
-    for (int i = 0; i < kMostTries; ++i) {
+    for (int i = 0; i < kMostQueueTries; ++i) {
       absl::StatusOr<std::unique_ptr<HeldThread>> held = HeldThread::Hold(thread);
       if (!held.ok()) return held.status();
       if (at == 0) {
