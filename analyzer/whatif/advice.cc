@@ -126,12 +126,6 @@ namespace {
 std::string NothingFits(const WhatIfRow& closest, const WhatIfRow& baseline, const std::string& settings) {
   if (closest.ServesAllRecorded() && closest.projected.has_value()) {
     const ProjectedPart& next = *closest.projected;
-    if (next.is_at_least) {
-      return absl::StrCat("none of ", settings, " carries the run through; ", NameOf(closest.conf),
-                          " gets past this request, and the rest of the first step needs ",
-                          FormatBytes(next.needed_bytes), " of ", FormatBytes(next.available_bytes),
-                          " at least (projected)");
-    }
     return absl::StrCat(
         "none of ", settings, " carries the run through; ", NameOf(closest.conf),
         " gets past this request, then fails again ", FormatCount(next.failed_after),

@@ -63,7 +63,6 @@ absl::StatusOr<ProjectedPart> RunProjected(const analyses::Continuation& next, c
   ProjectedPart out;
   out.available_bytes = LimitOf(settings, options);
   out.growth_bytes_per_step = next.growth_bytes_per_step;
-  out.is_at_least = next.is_at_least;
   const std::uint64_t retries_before = replay.allocator().stats().num_alloc_retries;
   for (std::size_t i = next.failed + 1; i < next.requests.requests.size() && out.ooms == 0; ++i) {
     const trace::Op& op = next.requests.requests[i];
@@ -116,7 +115,7 @@ absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const W
   if (!*row.gets_past || !next->IsKnown()) return row;
   absl::StatusOr<ProjectedPart> projected = RunProjected(*next, settings, options, replay, sink);
   if (!projected.ok()) return projected.status();
-  if (projected->ooms > 0 || !next->is_at_least) row.projected = *std::move(projected);
+  row.projected = *std::move(projected);
   return row;
 }
 

@@ -46,8 +46,7 @@ std::vector<std::string> StandardConfs();
 // What the program would have asked next, replayed after what was recorded: the rest of a step that a failure cut off,
 // and whole ones after it (analyses/steps/continuation.h). The replay ends at the first request that fails. Where none
 // does and each step leaves more behind, the failure is told from that growth: `failed_after` and what follows it are
-// then estimates. Of a first step only what must still come is known (causes/first_step.h): where that fails, so does
-// the step, and where it does not, nothing is projected.
+// then estimates.
 struct ProjectedPart {
   std::uint64_t requests = 0;               // allocations after the one that failed, as far as was replayed
   std::uint64_t steps = 0;                  // that they span, the cut-off one among them
@@ -60,7 +59,6 @@ struct ProjectedPart {
   std::uint64_t available_bytes = 0;        // there: what the allocator could hold
   std::uint64_t growth_bytes_per_step = 0;  // that stay behind each step
   bool is_extrapolated = false;             // the failure is told by that growth, and lies beyond what was replayed
-  bool is_at_least = false;                 // of a first step, of which some is known: there because a request fails
 
   // No request fails, and 1 % of the memory is left: sizes of a step to come are a little different in the real run.
   bool IsSafe() const { return ooms == 0 && peak_reserved_bytes <= available_bytes - available_bytes / 100; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -11,7 +10,6 @@
 #include "absl/strings/str_format.h"
 #include "allocator/base/units.h"
 #include "allocator/policy/size_rule.h"
-#include "analyzer/analyses/causes/first_step.h"
 #include "analyzer/analyses/steps/steps.h"
 #include "analyzer/replay/recorded_options.h"
 
@@ -194,30 +192,6 @@ std::optional<analyses::Continuation> ProjectionOf(const replay::SnapshotProgram
   run.earlier_failures = asked.failures;
   if (!steps.steps.empty()) run.step_begin = FirstSince(asked.events, steps.steps.back().end);
   return analyses::Continue(run);
-}
-
-analyses::Continuation WithFirstStep(analyses::Continuation next, const replay::SnapshotProgram& program,
-                                     const timeline::Timeline& observed, const analyses::CauseContext& context) {
-  if (next.IsKnown() || next.unknown != analyses::kNoEarlierStep) return next;
-  const std::vector<analyses::ComingRequest> rest = analyses::RestOfFirstStep(context);
-  if (rest.empty()) return next;
-  std::vector<trace::Op>& ops = next.requests.requests;
-  const trace::Op failed = ops[next.failed];
-  const AskedRequests asked = AskedOf(program, observed);
-  std::map<timeline::EventIndex, std::uint32_t> ids;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i].kind == trace::OpKind::kAlloc) ids[asked.events[i]] = ops[i].id;
-  }
-  for (const analyses::ComingRequest& coming : rest) {
-    if (coming.bytes > 0) {
-      ops.push_back({coming.bytes, failed.stream, next.requests.id_count++, trace::OpKind::kAlloc, failed.pool});
-    } else if (const auto id = ids.find(observed.blocks()[coming.freed].alloc_event); id != ids.end()) {
-      ops.push_back({.id = id->second, .kind = trace::OpKind::kFree});
-    }
-  }
-  next.periods = {ops.size()};
-  next.is_at_least = true;
-  return next;
 }
 
 }  // namespace ashlar::whatif

@@ -16,7 +16,6 @@
 #include "absl/status/statusor.h"
 #include "allocator/trace/snapshot.h"
 #include "allocator/trace/stack_table.h"
-#include "analyzer/analyses/causes/cause.h"
 #include "analyzer/analyses/steps/continuation.h"
 #include "analyzer/analyses/steps/steps.h"
 #include "analyzer/replay/recorded_replay.h"
@@ -88,10 +87,6 @@ std::vector<trace::Note> BaselineNotes(const WhatIfInput& input, const WhatIfRow
 std::optional<analyses::Continuation> ProjectionOf(const replay::SnapshotProgram& program,
                                                    const timeline::Timeline& observed, const trace::StackTable& stacks,
                                                    const analyses::Steps& steps);
-
-// The same where there is no earlier step, of which the context's blocks tell what must still come.
-analyses::Continuation WithFirstStep(analyses::Continuation next, const replay::SnapshotProgram& program,
-                                     const timeline::Timeline& observed, const analyses::CauseContext& context);
 
 }  // namespace ashlar::whatif
 

@@ -282,7 +282,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
   const KnownDevice device = {.total_bytes = TotalOf(snapshot, options.replay)};
   Explanation out = OfRecord(context, device, snapshot, *run);
   absl::StatusOr<NotedWhatIfs> tried =
-      TrySettings(snapshot, *run, context, options.replay, picture.has_value() ? &*picture : nullptr);
+      TrySettings(snapshot, *run, context.history->steps, options.replay, picture.has_value() ? &*picture : nullptr);
   if (!tried.ok()) return tried.status();
   out.what_ifs = std::move(tried->what_ifs);
   out.what_ifs.run_again = options.run_again;

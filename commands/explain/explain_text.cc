@@ -444,9 +444,6 @@ std::string ProjectedText(const whatif::WhatIfRow& row) {
     return absl::StrCat("gets past; ", Counted(next.requests, "request"), " more fit, peak ",
                         FormatBytes(next.peak_reserved_bytes));
   }
-  if (next.is_at_least) {
-    return absl::StrCat("gets past; the rest of the first step needs ", FormatBytes(next.needed_bytes), " at least");
-  }
   if (next.failed_steps_later == 0) {
     return absl::StrCat("gets past; fails ", Counted(next.failed_after, "request"), " on: needs ",
                         FormatBytes(next.needed_bytes));

@@ -197,11 +197,9 @@ std::string LeakAdvice(const VerdictCase& of) {
 bool IsOver(const WhatIfRow& row) { return row.projected->needed_bytes > row.projected->available_bytes; }
 
 std::string ShortLaterSentence(const WhatIfRow& row) {
-  return absl::StrCat(
-      IsOver(row) ? "capacity" : "nearly full",
-      row.projected->is_at_least ? ": the rest of the first step needs at least " : ": what comes next needs ",
-      FormatBytes(row.projected->needed_bytes), " of ", FormatBytes(row.projected->available_bytes),
-      " (projected), so no allocator setting carries the run through");
+  return absl::StrCat(IsOver(row) ? "capacity" : "nearly full", ": what comes next needs ",
+                      FormatBytes(row.projected->needed_bytes), " of ", FormatBytes(row.projected->available_bytes),
+                      " (projected), so no allocator setting carries the run through");
 }
 
 Ruling Nothing(const VerdictCase&) { return {}; }

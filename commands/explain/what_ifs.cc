@@ -29,7 +29,7 @@ absl::StatusOr<WhatIfs> Replayed(const trace::RequestTrace& requests, const what
 }  // namespace
 
 absl::StatusOr<NotedWhatIfs> TrySettings(const trace::Snapshot& snapshot, const ObservedRun& run,
-                                         const analyses::CauseContext& context, const ReplaySettings& settings,
+                                         const analyses::Steps& steps, const ReplaySettings& settings,
                                          PictureMaker* picture) {
   const replay::RecordedReplay& recorded = run.recorded;
   NotedWhatIfs out;
@@ -42,11 +42,8 @@ absl::StatusOr<NotedWhatIfs> TrySettings(const trace::Snapshot& snapshot, const 
   const whatif::WhatIfInput input =
       whatif::InputWithoutRequests(recorded, run.timeline, LimitsOf(WithContext(settings, snapshot)));
   const bool is_capacity_known = input.settings.capacity_bytes.has_value();
-  std::optional<analyses::Continuation> projected =
-      whatif::ProjectionOf(recorded.program, run.timeline, snapshot.stacks, context.history->steps);
-  if (projected.has_value()) {
-    projected = whatif::WithFirstStep(*std::move(projected), recorded.program, run.timeline, context);
-  }
+  const std::optional<analyses::Continuation> projected =
+      whatif::ProjectionOf(recorded.program, run.timeline, snapshot.stacks, steps);
   const analyses::Continuation* next = projected.has_value() ? &*projected : nullptr;
   if (picture != nullptr) {
     picture->SetOrigins(RequestOrigins::OfProgram(recorded.program, run.timeline, is_capacity_known, next));

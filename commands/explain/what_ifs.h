@@ -1,7 +1,7 @@
 // What other settings would have done: the recorded requests replayed under each, which one is advised, and our own
 // allocator's row beside them.
 //
-//   absl::StatusOr<NotedWhatIfs> tried = TrySettings(snapshot, run, context, settings, nullptr);
+//   absl::StatusOr<NotedWhatIfs> tried = TrySettings(snapshot, run, steps, settings, nullptr);
 //   tried->what_ifs.advice.paste
 #ifndef ASHLAR_COMMANDS_EXPLAIN_WHAT_IFS_H_
 #define ASHLAR_COMMANDS_EXPLAIN_WHAT_IFS_H_
@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "allocator/trace/request.h"
 #include "allocator/trace/snapshot.h"
-#include "analyzer/analyses/causes/cause.h"
+#include "analyzer/analyses/steps/steps.h"
 #include "analyzer/replay/warm_replay.h"
 #include "analyzer/whatif/advice.h"
 #include "analyzer/whatif/own_allocator.h"
@@ -52,7 +52,7 @@ struct NotedWhatIfs {
 
 // `picture`, where given, draws the rows as they are replayed. An error is a replay's own.
 absl::StatusOr<NotedWhatIfs> TrySettings(const trace::Snapshot& snapshot, const ObservedRun& run,
-                                         const analyses::CauseContext& context, const ReplaySettings& settings,
+                                         const analyses::Steps& steps, const ReplaySettings& settings,
                                          PictureMaker* picture);
 absl::StatusOr<WhatIfs> TrySettingsOnRequests(const trace::RequestTrace& requests, const ReplayedRun& run,
                                               const ReplaySettings& settings, PictureMaker* picture);

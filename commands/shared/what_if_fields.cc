@@ -21,9 +21,8 @@ const Fields<whatif::WhatIfRow>& FieldsOf<whatif::WhatIfRow>() {
                "The request that ended the recorded run is served; null where none ended it, or the capacity is not "
                "known.")
           .Add("projected", &whatif::WhatIfRow::projected,
-               "What would have come after that request, told from the step before; of a first step what must still "
-               "come, "
-               "where that fails; null where it is not served, or nothing is known."));
+               "What would have come after that request, told from the step before; null where it is not served, or "
+               "nothing is known."));
   return *fields;
 }
 
@@ -50,9 +49,7 @@ const Fields<whatif::ProjectedPart>& FieldsOf<whatif::ProjectedPart>() {
           .Add("growth_bytes_per_step", &whatif::ProjectedPart::growth_bytes_per_step,
                "By which a step leaves more behind than it found, bytes.")
           .Add("is_extrapolated", &whatif::ProjectedPart::is_extrapolated,
-               "Whether the failure lies beyond what was replayed, and is told by that growth.")
-          .Add("is_at_least", &whatif::ProjectedPart::is_at_least,
-               "Of a first step: what must still come, as the blocks that are there tell it, and no more."));
+               "Whether the failure lies beyond what was replayed, and is told by that growth."));
   return *fields;
 }
 

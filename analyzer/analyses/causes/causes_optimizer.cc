@@ -11,7 +11,6 @@
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
-#include "analyzer/analyses/causes/first_step.h"
 #include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/causes/program_memory.h"
 
@@ -25,6 +24,10 @@ using timeline::EventIndex;
 constexpr double kLeastStateShare = 0.4;
 // At a failure.
 constexpr double kLeastStateOfFailure = 0.2;
+
+bool IsForeachFrame(const trace::Frame& frame) {
+  return absl::StartsWith(frame.function, "_multi_tensor_") || absl::StrContains(frame.function, "_foreach_");
+}
 
 template <typename Predicate>
 std::vector<LiveBlock> SelectBlocks(const std::vector<LiveBlock>& blocks, Predicate predicate) {
@@ -42,6 +45,32 @@ std::vector<EventIndex> OptimizerPhases(const CauseContext& context) {
     }
   }
   return out;
+}
+
+// Lists of a multi-tensor optimizer go at the end of its step; state is made one by one.
+std::vector<std::size_t> StateBlocks(const CauseContext& context, const ProgramMemory& memory, EventIndex before) {
+  std::vector<std::size_t> out;
+  for (const std::size_t index : memory.state()) {
+    const BlockSpan& block = context.history->timeline->blocks()[index];
+    const bool is_list = block.stack != trace::kNoStack && AnyFrame(context, block.stack, IsForeachFrame);
+    if (block.alloc_event < before && !is_list) out.push_back(index);
+  }
+  return out;
+}
+
+// How many equal blocks in a row each parameter gets: 2 for Adam's moments, 3 with amsgrad, 1 for a momentum.
+std::uint64_t BlocksForEach(const ProgramMemory& memory, const std::vector<std::size_t>& state) {
+  constexpr std::uint64_t kCounterBytes = 16;  // a step counter on the device
+  std::vector<std::uint64_t> sizes;
+  for (const std::size_t index : state) {
+    if (memory.RequestedBytes(index) > kCounterBytes) sizes.push_back(memory.RequestedBytes(index));
+  }
+  for (const std::size_t each : {std::size_t{3}, std::size_t{2}}) {
+    bool is_alike = sizes.size() >= each;
+    for (std::size_t i = 0; i < sizes.size(); ++i) is_alike = is_alike && sizes[i] == sizes[i - i % each];
+    if (is_alike) return each;
+  }
+  return 1;
 }
 
 std::string FirstLine(const CauseContext& context, const CauseFinding& finding) {

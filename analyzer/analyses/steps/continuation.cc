@@ -82,12 +82,12 @@ class Continuer {
 
   // Why there is none; empty: aligned.
   absl::string_view Align() {
-    if (requests_.size() < 2 || requests_.back().position != run_.failed) return kNoEarlierStep;
+    if (requests_.size() < 2 || requests_.back().position != run_.failed) return "no earlier step";
     const std::vector<std::uint32_t> tokens = Tokens();
     if (run_.step_begin.has_value() && TryAlign(tokens, RequestAt(*run_.step_begin))) return Judge();
-    if (!TryAlign(tokens, tokens.size() - 1)) return kNoEarlierStep;
+    if (!TryAlign(tokens, tokens.size() - 1)) return "no earlier step";
     const bool is_step = requests_.size() - 1 - aligned_.at >= kLeastPeriod;
-    if (!is_step || IsWithinOnePass()) return kNoEarlierStep;
+    if (!is_step || IsWithinOnePass()) return "no earlier step";
     return Judge();
   }
 

@@ -33,8 +33,6 @@ namespace ashlar::analyses {
 // Of the cut-off step's requests, the share that must stand in the step before as well.
 inline constexpr double kLeastEqualShare = 0.8;
 
-inline constexpr char kNoEarlierStep[] = "no earlier step";
-
 struct CutOffRun {
   const trace::RequestTrace* requests = nullptr;
   absl::Span<const trace::StackId> stacks = {};    // of each request; kNoStack where not known
@@ -50,8 +48,7 @@ struct Continuation {
   std::vector<std::size_t> periods = {};    // where the projected steps end, in `requests`; empty: nothing is known
   double equal_share = 0;                   // of the cut-off step's requests, those that stand in the step before
   std::uint64_t growth_bytes_per_step = 0;  // by which a projected step leaves more behind than it found
-  bool is_at_least = false;                 // of a first step: what must still come, and no more (causes/first_step.h)
-  std::string unknown = {};                 // why nothing is known: kNoEarlierStep
+  std::string unknown = {};                 // why nothing is known: "no earlier step"
 
   bool IsKnown() const { return !periods.empty(); }
 };

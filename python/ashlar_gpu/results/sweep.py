@@ -53,7 +53,6 @@ class Projected:
     available_bytes: int  # What the allocator can have, bytes.
     growth_bytes_per_step: int  # By which a step leaves more behind than it found, bytes.
     is_extrapolated: bool  # Whether the failure lies beyond what was replayed, and is told by that growth.
-    is_at_least: bool  # Of a first step: what must still come, as the blocks that are there tell it, and no more.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,8 +66,8 @@ class TraceRow:
     feasible: Optional[bool]  # No request failed; null where the capacity is not known.
     # The request that ended the recorded run is served; null where none ended it, or the capacity is not known.
     gets_past: Optional[bool]
-    # What would have come after that request, told from the step before; of a first step what must still come, where
-    # that fails; null where it is not served, or nothing is known.
+    # What would have come after that request, told from the step before; null where it is not served, or nothing is
+    # known.
     projected: Optional[Projected]
 
 

@@ -294,7 +294,6 @@ export type Projected = {
   available_bytes: number;
   growth_bytes_per_step: number;
   is_extrapolated: boolean;
-  is_at_least: boolean;
 };
 
 export type OwnAllocator = {
