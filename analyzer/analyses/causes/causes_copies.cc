@@ -1,7 +1,6 @@
 // Several sets of the same weights: told by their owners, by their sizes, by deepcopy, or as casts that autocast keeps.
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -21,7 +20,6 @@ namespace ashlar::analyses {
 namespace {
 
 using Indices = std::vector<std::size_t>;
-using timeline::EventIndex;
 
 // Of what is allocated: below it a copy is what a method such as a moving average takes, and nothing to mend.
 constexpr double kLeastCopiesShare = 0.15;
@@ -114,23 +112,8 @@ SizeCounts Times(const SizeCounts& set, std::size_t times) {
   return out;
 }
 
-// The gradients and the state of models whose place a newer one took: as old as the copies, where the newer one has
-// some of its own. A copy that is only a copy has none.
-void AddTrainingOfCopies(const CauseContext& context, const ProgramMemory& memory, const Indices& newest,
-                         Copies& copies) {
-  const auto blocks = context.history->timeline->blocks();
-  const EventIndex anew = blocks[newest.front()].alloc_event;
-  for (const Indices* const list : {&memory.gradients(), &memory.state()}) {
-    Indices older;
-    std::copy_if(list->begin(), list->end(), std::back_inserter(older),
-                 [&](std::size_t index) { return blocks[index].alloc_event < anew; });
-    if (older.size() < list->size()) copies.blocks.insert(copies.blocks.end(), older.begin(), older.end());
-  }
-  std::sort(copies.blocks.begin(), copies.blocks.end());
-}
-
 // What is trained leaves gradients of its sizes; one more set of them, or one of half or twice the sizes, is a copy.
-Copies CopiesOfTrained(const CauseContext& context, const ProgramMemory& memory, const Indices& lasting) {
+Copies CopiesOfTrained(const ProgramMemory& memory, const Indices& lasting) {
   Copies out;
   SizeCounts pool = memory.SizesOf(lasting);
   const SizeCounts trained = WithParameter(memory.trained(), pool);
@@ -147,11 +130,10 @@ Copies CopiesOfTrained(const CauseContext& context, const ProgramMemory& memory,
   }
   if (out.sets == 0) return out;
   out.blocks = LastOf(memory, lasting, std::move(counts));
-  AddTrainingOfCopies(context, memory, LastOf(memory, lasting, trained), out);
   out.proof = absl::StrCat("the backward pass leaves ", FormatCount(Count(trained)), " gradients of together ",
                            FormatBytes(Bytes(trained)), ", and ", out.sets,
                            out.sets == 1 ? " more set of blocks has" : " more sets of blocks have",
-                           " their sizes, or half or twice them");
+                           " their sizes, or half or twice them, and no gradients of its own");
   return out;
 }
 
@@ -417,8 +399,15 @@ class OwnedCopies {
 
 // Copies in half precision that autocast keeps to the end of its block. They are told by their sizes, so they are
 // likely at most.
-CauseFinding CastsFinding(const CauseContext& context, Indices blocks, std::uint64_t bytes) {
+CauseFinding CastsOfAutocast(const CauseContext& context, const HeldByName& held) {
   constexpr CauseKind kKind = CauseKind::kModelCopies;
+  std::vector<std::size_t> blocks;
+  std::uint64_t bytes = 0;
+  for (const HeldRow& row : held.rows) {
+    if (row.holder.kind != "autocast_cache") continue;
+    blocks.insert(blocks.end(), row.indices.begin(), row.indices.end());
+    bytes += row.bytes;
+  }
   const std::string share = ShareText(bytes, AllocatedBytes(context));
   if (!IsMaterial(context, bytes) || !ShortageAt(context).has_value()) {
     return Absent(kKind, absl::StrCat("casts that autocast keeps hold ", FormatBytes(bytes), ", ", share));
@@ -429,42 +418,6 @@ CauseFinding CastsFinding(const CauseContext& context, Indices blocks, std::uint
       absl::StrCat("autocast keeps casts of weights in half precision until its block ends: ", FormatBytes(bytes),
                    " in ", FormatCount(blocks.size()), " blocks, ", share, " of what is allocated"));
   TakeBlocks(context, std::move(blocks), out);
-  return out;
-}
-
-CauseFinding CastsOfAutocast(const CauseContext& context, const HeldByName& held) {
-  Indices blocks;
-  std::uint64_t bytes = 0;
-  for (const HeldRow& row : held.rows) {
-    if (row.holder.kind != "autocast_cache") continue;
-    blocks.insert(blocks.end(), row.indices.begin(), row.indices.end());
-    bytes += row.bytes;
-  }
-  return CastsFinding(context, std::move(blocks), bytes);
-}
-
-// The same where no names say so: most of what the pass holds has half the sizes of weights, as many of each size as
-// the others let expect.
-Indices CastsBySize(const ProgramMemory& memory) {
-  constexpr double kLeastOfPass = 0.6;
-  constexpr double kMostApart = 0.35;  // of the shares of the weights of each size that have a cast
-  const SizeCounts weights = memory.SizesOf(memory.lasting());
-  std::map<std::uint64_t, Indices> casts;
-  for (const std::size_t index : memory.activations()) {
-    const std::uint64_t bytes = memory.RequestedBytes(index);
-    if (2 * bytes >= kMiB && weights.count(2 * bytes) > 0) casts[2 * bytes].push_back(index);
-  }
-  Indices out;
-  double least = 1;
-  double most = 0;
-  for (const auto& [bytes, blocks] : casts) {
-    const double share = static_cast<double>(blocks.size()) / static_cast<double>(weights.at(bytes));
-    least = std::min(least, share);
-    most = std::max(most, share);
-    out.insert(out.end(), blocks.begin(), blocks.end());
-  }
-  const bool are_alike = casts.size() >= 2 && most <= 1 && most - least <= kMostApart;
-  if (!are_alike || !IsShareOf(memory.BytesOf(out), kLeastOfPass, memory.BytesOf(memory.activations()))) return {};
   return out;
 }
 
@@ -510,13 +463,10 @@ CauseFinding DetectModelCopies(const CauseContext& context) {
   const ProgramMemory memory(context);
   if (memory.Current() == nullptr) return Absent(kKind, "no pass forward was recorded before that moment");
   const Indices lasting = LastingSets(context, memory);
-  Copies copies = CopiesOfTrained(context, memory, lasting);
+  Copies copies = CopiesOfTrained(memory, lasting);
   if (copies.blocks.empty()) copies = CopiesByDeepCopy(context, memory, lasting);
   const std::uint64_t bytes = memory.BytesOf(copies.blocks);
   const std::string share = ShareText(bytes, AllocatedBytes(context));
-  if (Indices casts = CastsBySize(memory); memory.BytesOf(casts) > bytes) {
-    return CastsFinding(context, casts, memory.BytesOf(casts));
-  }
   if (copies.blocks.empty()) return Absent(kKind, "no second set of blocks has the sizes of what is trained");
   if (!IsMaterial(context, bytes) ||
       static_cast<double>(bytes) < kLeastCopiesShare * static_cast<double>(AllocatedBytes(context))) {

@@ -90,12 +90,12 @@ struct EvaluationKept {
 };
 
 // The forward lines of functions that are named as an evaluation.
-EvaluationKept KeptByName(const CauseContext& context, const TorchStacks& frames) {
+EvaluationKept KeptByName(const CauseContext& context) {
   EvaluationKept out;
   std::size_t stacks = 0;
   std::size_t live_stacks = 0;
   for (const auto& [stack, use] : EvaluationUse(context)) {
-    if (!AnyFrame(context, stack, IsForwardFrame) || frames.Of(stack).is_without_grad) continue;
+    if (!AnyFrame(context, stack, IsForwardFrame)) continue;
     ++stacks;
     if (!use.live.empty()) ++live_stacks;
     AppendBlocks(use.live, out.blocks);
@@ -189,7 +189,7 @@ CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context) {
   if (const HeldByName* const held = context.history->Owners(); held != nullptr) {
     return OwnedEvaluation(context, *held, frames);
   }
-  EvaluationKept best = KeptByName(context, frames);
+  EvaluationKept best = KeptByName(context);
   for (const EvaluationKept& other : {KeptInStretch(context, frames), KeptByGraph(context, frames)}) {
     if (BytesOf(other.blocks) <= BytesOf(best.blocks)) continue;
     best.blocks = other.blocks;

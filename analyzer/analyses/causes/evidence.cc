@@ -227,8 +227,7 @@ ForwardOnly ForwardOnlyAt(const CauseContext& context, const TorchStacks& frames
     }
   }
   const std::vector<timeline::EventIndex> begins =
-      RoundsIn(*context.history->timeline, context.history->stacks, {out.last_backward + 1, out.next_backward},
-               /*is_after_training=*/out.last_backward >= 0);
+      RoundsIn(*context.history->timeline, context.history->stacks, {out.last_backward + 1, out.next_backward});
   std::set<std::size_t> passes;  // rounds with a module's call
   for (const timeline::BlockSpan& block : context.history->timeline->blocks()) {
     if (begins.empty() || !frames.Of(block.stack).is_forward || block.alloc_event >= out.next_backward) continue;
@@ -245,8 +244,7 @@ std::vector<LiveBlock> SavedForNothing(const CauseContext& context, const TorchS
   if (stretch.rounds == 0) return out;
   std::uint64_t needed = 0;
   for (const LiveBlock& live : LiveBlocks(context)) {
-    const TorchFrames& of = frames.Of(live.block->stack);
-    if (live.block->alloc_event <= stretch.last_backward || !of.is_forward || of.is_without_grad) continue;
+    if (live.block->alloc_event <= stretch.last_backward || !frames.Of(live.block->stack).is_forward) continue;
     out.push_back(live);
     const bool is_used = stretch.next_backward != timeline::kNever && live.block->IsLiveAfter(stretch.next_backward);
     if (is_used) needed += live.block->size_bytes;

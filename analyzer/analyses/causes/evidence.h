@@ -129,8 +129,8 @@ struct ForwardOnly {
 // The context has a history with stacks.
 ForwardOnly ForwardOnlyAt(const CauseContext& context, const TorchStacks& frames);
 
-// Blocks of forward passes of that stretch that are alive at the moment, none of a function that records no graph;
-// empty where the stretch has no rounds, or where most of their bytes are there for the next backward pass.
+// Blocks of forward passes of that stretch that are alive at the moment; empty where the stretch has no rounds, or
+// where most of their bytes are there for the next backward pass.
 std::vector<LiveBlock> SavedForNothing(const CauseContext& context, const TorchStacks& frames,
                                        const ForwardOnly& stretch);
 

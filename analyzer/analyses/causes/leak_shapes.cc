@@ -67,7 +67,7 @@ namespace {
 
 constexpr std::size_t kLeastGraphLines = 2;   // of a forward pass
 constexpr double kLeastGraphShare = 0.12;     // of the blocks of its forward passes that stay
-constexpr double kLeastShareOfOneLine = 0.3;  // where layers in a loop make one line of them, or no module names them
+constexpr double kLeastShareOfOneLine = 0.3;  // where layers in a loop make one line of them
 constexpr double kMostHookedShare = 0.5;      // of the forward blocks: where all modules have hooks they tell nothing
 constexpr double kMostFailedShare = 0.5;      // of a leak's bytes
 constexpr double kLeastPassedShare = 0.5;     // of the iterations in which models are made, some pass runs
@@ -196,12 +196,6 @@ class ShapeSearch {
            static_cast<double>(alike) >= kLeastCopiedShare * static_cast<double>(group.bytes);
   }
 
-  // In a program without modules all lines of its own are of the pass, where it trains.
-  bool IsOfPass(const TorchFrames& frames) const {
-    if (first_forward_ != timeline::kNever || backward_.empty()) return frames.is_forward;
-    return frames.is_python && frames.part == ProgramPart::kUnknown && !frames.is_made_once;
-  }
-
   // When the first block came that stays, and how many a pass made since.
   void FindPasses() {
     for (const KeptGroup& group : groups_) {
@@ -212,7 +206,7 @@ class ShapeSearch {
     std::size_t hooked = 0;
     for (const BlockSpan& block : timeline_.blocks()) {
       if (block.alloc_event < 0 || block.alloc_event > moment_) continue;
-      if (!IsOfPass(frames_.Of(block.stack))) continue;
+      if (!frames_.Of(block.stack).is_forward) continue;
       ++forward;
       if (frames_.Of(block.stack).is_hooked_inside) ++hooked;
       if (block.alloc_event >= first_ && iterations_.At(block.alloc_event) < iterations_.At(moment_)) ++passed_;
@@ -226,13 +220,12 @@ class ShapeSearch {
     std::size_t most_a_pass = 0;
     for (const KeptGroup& group : groups_) {
       const TorchFrames& frames = frames_.Of(group.stack);
-      if (group.is_replaced || !IsOfPass(frames) || frames.is_hook || frames.is_without_grad) continue;
+      if (group.is_replaced || !frames.is_forward || frames.is_hook || frames.is_without_grad) continue;
       ++lines;
       blocks += group.blocks.size();
       most_a_pass = std::max(most_a_pass, group.blocks.size() / group.iterations);
     }
-    const bool are_named = lines >= kLeastGraphLines && first_forward_ != timeline::kNever;
-    const double least = are_named ? kLeastGraphShare : kLeastShareOfOneLine;
+    const double least = lines >= kLeastGraphLines ? kLeastGraphShare : kLeastShareOfOneLine;
     const bool has_several = lines >= kLeastGraphLines || most_a_pass >= kLeastGraphLines;
     return has_several && static_cast<double>(blocks) >= least * static_cast<double>(passed_);
   }

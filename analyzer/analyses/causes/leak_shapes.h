@@ -1,8 +1,6 @@
 // Tells what kind of leak a program has: what piles up (steps/kept.h) at one moment, sorted by what must be changed.
 //
-//   graph        blocks of many lines of a forward pass, of older iterations: their graph is still known to somebody;
-//   in
-//                a training without modules a third of what its own lines make
+//   graph        blocks of many lines of a forward pass, of older iterations: their graph is still known to somebody
 //   eval_graph   the same with no backward pass since the first of them: an evaluation that records a graph
 //   hooks        what a hook function made, outputs of inner modules that have a hook, gradients of activations
 //   cache        tensors of a module that each round replaces by a slightly larger one (torch.cat)

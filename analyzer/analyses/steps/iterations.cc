@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -16,7 +15,6 @@ namespace {
 using timeline::EventIndex;
 
 constexpr std::size_t kLeastRounds = 3;
-constexpr std::size_t kMostLoops = 8;  // one after the other
 
 // Of a module's call, an optimizer or a backward pass.
 bool IsInsideFrame(const trace::Frame& frame) {
@@ -36,14 +34,14 @@ bool IsProgramLine(const trace::StackTable& stacks, trace::StackId stack) {
   return has_python;
 }
 
-// Whether in half of the rounds lies one of these events.
-bool DoRoundsHave(const std::vector<EventIndex>& begins, const std::vector<EventIndex>& events) {
-  std::size_t having = 0;
+// Whether half of the rounds free something: a loop that only makes things is a model being built.
+bool DoRoundsFree(const std::vector<EventIndex>& begins, const std::vector<EventIndex>& frees) {
+  std::size_t freeing = 0;
   for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
-    const auto event = std::lower_bound(events.begin(), events.end(), begins[i]);
-    if (event != events.end() && *event < begins[i + 1]) ++having;
+    const auto free = std::lower_bound(frees.begin(), frees.end(), begins[i]);
+    if (free != frees.end() && *free < begins[i + 1]) ++freeing;
   }
-  return 2 * having >= begins.size() - 1;
+  return 2 * freeing >= begins.size() - 1;
 }
 
 bool IsOfPass(const trace::StackTable& stacks, trace::StackId stack) {
@@ -94,97 +92,41 @@ std::vector<EventIndex> PassesIn(const timeline::Timeline& timeline, const trace
   return best == nullptr ? std::vector<EventIndex>{} : *best;
 }
 
-// A loop must free something in its rounds, or, where it follows a training, run passes: one that only makes things is
-// a model being built.
-struct LoopRules {
-  bool is_after_training = false;
-  EventIndex new_since = 0;  // its line has no place before this event
-};
+}  // namespace
 
-bool IsAllocation(const trace::Event& event) { return event.action == trace::Action::kAlloc; }
-
-// Whether the autograd engine or a `backward` made a block before an event.
-bool HasBackwardBefore(const timeline::Timeline& timeline, const trace::StackTable& stacks, EventIndex end) {
-  for (EventIndex at = 0; at < end; ++at) {
-    const trace::Event& event = timeline.events()[static_cast<std::size_t>(at)];
-    if (!IsAllocation(event)) continue;
-    if (event.stack >= stacks.stack_count() || stacks.stack(event.stack).empty()) return true;
-    for (const trace::FrameId id : stacks.stack(event.stack)) {
-      const std::string& function = stacks.frame(id).function;
-      if (function == "backward" || absl::StrContains(function, "torch::autograd::Engine")) return true;
-    }
-  }
-  return false;
-}
-
-std::set<trace::StackId> LinesBefore(const timeline::Timeline& timeline, EventIndex end) {
-  std::set<trace::StackId> out;
-  for (EventIndex at = 0; at < end; ++at) {
-    const trace::Event& event = timeline.events()[static_cast<std::size_t>(at)];
-    if (IsAllocation(event)) out.insert(event.stack);
-  }
-  return out;
-}
-
-std::vector<EventIndex> LoopIn(const timeline::Timeline& timeline, const trace::StackTable& stacks, EventRange range,
-                               const LoopRules& rules) {
+std::vector<EventIndex> RoundsIn(const timeline::Timeline& timeline, const trace::StackTable* stacks,
+                                 EventRange range) {
+  if (stacks == nullptr) return {};
   absl::flat_hash_map<trace::StackId, std::vector<EventIndex>> places;
   std::vector<EventIndex> frees;
-  std::vector<EventIndex> passes;
   trace::StackId last = trace::kNoStack;
   for (EventIndex at = std::max<EventIndex>(range.begin, 0); at < std::min(range.end, timeline.event_count()); ++at) {
     const trace::Event& event = timeline.events()[static_cast<std::size_t>(at)];
     if (event.action == trace::Action::kFreeRequested) frees.push_back(at);
-    if (!IsAllocation(event)) continue;
+    if (event.action != trace::Action::kAlloc) continue;
     if (event.stack != trace::kNoStack && event.stack != last) places[event.stack].push_back(at);
-    const bool has_frames = event.stack < stacks.stack_count();
-    if (rules.is_after_training && has_frames && IsOfPass(stacks, event.stack)) passes.push_back(at);
     last = event.stack;
   }
-  const std::set<trace::StackId> known = LinesBefore(timeline, rules.new_since);
   // The line of a round's first allocation comes first; the lines of a loop inside the round come later.
   const std::vector<EventIndex>* best = nullptr;
   for (const auto& [stack, events] : places) {
     if (best != nullptr && best->front() < events.front()) continue;  // before what takes longer to tell
-    if (events.size() < kLeastRounds || known.count(stack) > 0 || !IsProgramLine(stacks, stack)) continue;
-    if (!DoRoundsHave(events, frees) && !DoRoundsHave(events, passes)) continue;
+    if (events.size() < kLeastRounds || !IsProgramLine(*stacks, stack) || !DoRoundsFree(events, frees)) continue;
     best = &events;
   }
   return best == nullptr ? std::vector<EventIndex>{} : *best;
-}
-
-// Loops one after the other, such as an evaluation after a training: each by a line that has no place before it.
-std::vector<EventIndex> LoopsOf(const timeline::Timeline& timeline, const trace::StackTable* stacks) {
-  std::vector<EventIndex> out = RoundsIn(timeline, stacks, {0, timeline.event_count()});
-  for (std::size_t loops = 1; loops < kMostLoops && !out.empty(); ++loops) {
-    const EventIndex last = out.back();
-    const std::vector<EventIndex> next =
-        LoopIn(timeline, *stacks, {last + 1, timeline.event_count()},
-               {.is_after_training = HasBackwardBefore(timeline, *stacks, last), .new_since = last});
-    if (next.empty()) break;
-    out.insert(out.end(), next.begin(), next.end());
-  }
-  return out;
-}
-
-}  // namespace
-
-std::vector<EventIndex> RoundsIn(const timeline::Timeline& timeline, const trace::StackTable* stacks, EventRange range,
-                                 bool is_after_training) {
-  if (stacks == nullptr) return {};
-  return LoopIn(timeline, *stacks, range, {.is_after_training = is_after_training});
 }
 
 Iterations::Iterations(const timeline::Timeline& timeline, const trace::StackTable* stacks,
                        absl::Span<const EventRange> steps) {
   const EventIndex end = timeline.event_count();
   if (steps.empty()) {
-    begins_ = LoopsOf(timeline, stacks);
+    begins_ = RoundsIn(timeline, stacks, {0, end});
     return;
   }
   begins_ = RoundsIn(timeline, stacks, {0, steps.front().begin});
   for (const EventRange& step : steps) begins_.push_back(step.begin);
-  std::vector<EventIndex> after = RoundsIn(timeline, stacks, {steps.back().end, end}, true);
+  std::vector<EventIndex> after = RoundsIn(timeline, stacks, {steps.back().end, end});
   if (after.empty()) after = PassesIn(timeline, stacks, {steps.back().end, end}, steps.back());
   if (after.empty() || after.front() > steps.back().end) begins_.push_back(steps.back().end);
   begins_.insert(begins_.end(), after.begin(), after.end());

@@ -1,8 +1,7 @@
 // Cuts a window into iterations: the whole steps where they are known, and where they are not (a program without steps,
 // the evaluation that follows the last step) the rounds of a loop of the program's own code. Such a loop shows by a
 // line outside of all modules, optimizers and backward passes that allocates again and again: the batch, the loss. The
-// layers of one pass are no iterations, since their lines lie in a module. Several loops may follow one another. After
-// the last step, passes without any line
+// layers of one pass are no iterations, since their lines lie in a module. After the last step, passes without any line
 // of the program's own between them show by making several times as many blocks as the pass of a step does.
 //
 //   const Iterations iterations(timeline, stacks, steps);
@@ -22,10 +21,9 @@
 
 namespace ashlar::analyses {
 
-// Begins of the rounds of the loop in `range` that the program's own lines tell; empty for fewer than three. Rounds
-// that free nothing are those of a model being built, but for passes after a training.
+// Begins of the rounds of the loop in `range` that the program's own lines tell; empty for fewer than three.
 std::vector<timeline::EventIndex> RoundsIn(const timeline::Timeline& timeline, const trace::StackTable* stacks,
-                                           EventRange range, bool is_after_training = false);
+                                           EventRange range);
 
 class Iterations {
  public:

@@ -79,54 +79,6 @@ SeededInput Attempts(std::uint64_t bytes, int failing) {
   return run.Finish();
 }
 
-// A script without modules adds up losses that know their graph.
-SeededInput SummedInScript(int steps, std::uint64_t bytes) {
-  SeededRun run({.capacity_bytes = 80 * kGiB});
-  run.At({{"script.py", 4, "<module>"}});
-  run.Allocate(64 * kMiB);
-  for (int step = 0; step < steps; ++step) {
-    run.At({{"script.py", 9, "<module>"}});
-    run.Allocate(bytes);
-    run.At({{"script.py", 10, "<module>"}});
-    core::Block* const product = run.Allocate(bytes);
-    run.Allocate(bytes);
-    run.Free(product);
-    run.At({{"script.py", 11, "<module>"}});
-    run.Allocate(bytes / 2);
-    core::Block* const square = run.Allocate(bytes / 2);
-    run.Free(square);
-    run.At({kEngine});
-    run.Free(run.Allocate(64 * kMiB));
-  }
-  return run.Finish();
-}
-
-// After a training of few steps, passes of an evaluation keep all that they make, the batch too.
-SeededInput KeptPasses(int passes, std::uint64_t bytes) {
-  SeededRun run({.capacity_bytes = 80 * kGiB});
-  Model(run, 4, 64 * kMiB);
-  for (int step = 0; step < 4; ++step) {
-    run.At({{"script.py", 5, "<module>"}});
-    core::Block* const batch = run.Allocate(bytes);
-    Blocks saved;
-    Blocks gradients;
-    Forward(run, 4, bytes, saved);
-    Backward(run, 4, 64 * kMiB, saved, gradients);
-    Optimize(run, 4, 64 * kMiB);
-    run.Free(gradients);
-    run.Free(batch);
-  }
-  for (int pass = 0; pass < passes; ++pass) {
-    run.At({{"script.py", 12, "<module>"}});
-    run.Allocate(bytes);
-    for (int layer = 0; layer < 4; ++layer) {
-      run.At({{"model.py", 40 + layer, "forward"}, kCall, {"script.py", 12, "<module>"}});
-      run.Allocate(2 * bytes);
-    }
-  }
-  return run.Finish();
-}
-
 // The cache goes back after each step, and every segment is obtained again.
 SeededInput EmptiedEachStep(int steps, int every) {
   SeededRun run({.capacity_bytes = 80 * kGiB});
@@ -166,10 +118,6 @@ std::vector<SeededCase> LeakCases() {
       {"a cache of 20 large tokens", CauseKind::kKvCacheGrows, [] { return GrownCache(20, 16 * kMiB, 4); }},
       {"a cache of 100 tokens", CauseKind::kKvCacheGrows, [] { return GrownCache(100, kMiB, 8); }},
       {"a cache of 40 tokens", CauseKind::kKvCacheGrows, [] { return GrownCache(40, 4 * kMiB, 3); }},
-      {"losses of a script of 30 steps", CauseKind::kGraphKeptAlive, [] { return SummedInScript(30, 40 * kMiB); }},
-      {"losses of a script of 100 steps", CauseKind::kGraphKeptAlive, [] { return SummedInScript(100, 8 * kMiB); }},
-      {"20 passes of an evaluation stay", CauseKind::kEvalWithoutNoGrad, [] { return KeptPasses(20, 16 * kMiB); }},
-      {"60 passes of an evaluation stay", CauseKind::kEvalWithoutNoGrad, [] { return KeptPasses(60, 8 * kMiB); }},
       {"outputs of 12 steps", CauseKind::kOutputsKept, [] { return OutputsKept(12, 100 * kMiB, 1); }},
       {"outputs of every fifth step", CauseKind::kOutputsKept, [] { return OutputsKept(40, 200 * kMiB, 5); }},
       {"outputs of 30 steps", CauseKind::kOutputsKept, [] { return OutputsKept(30, 60 * kMiB, 1); }},

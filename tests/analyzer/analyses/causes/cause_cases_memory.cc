@@ -95,45 +95,6 @@ SeededInput CopiesBeside(Shape shape, int copies, std::uint64_t bytes_each, int 
   return run.Finish();
 }
 
-// Models of earlier folds stay, with their gradients and the state of their optimizers.
-SeededInput KeptFolds(Shape shape, int folds) {
-  SeededRun run({.capacity_bytes = 200 * kGiB});
-  for (int fold = 0; fold < folds; ++fold) {
-    const Blocks weights = Weights(run, shape, 4, {"/lib/torch/nn/modules/linear.py", 109, "__init__"});
-    Blocks gradients;
-    for (int step = 0; step < 3; ++step) {
-      Blocks saved;
-      run.Free(gradients);
-      PassOf(run, shape, false, saved);
-      BackwardOf(run, weights, saved, gradients);
-      run.At({{"/lib/torch/optim/adamw.py", 180, "_init_group"}, kScript});
-      for (std::size_t i = 0; step == 0 && i < 2 * weights.size(); ++i) run.Allocate(weights[i / 2]->size_bytes);
-    }
-  }
-  return run.Finish();
-}
-
-// Casts of weights that autocast keeps, until they do not fit; what the layers make goes.
-SeededInput CastsDoNotFit(int layers, std::uint64_t bytes) {
-  SeededRun run({.capacity_bytes = static_cast<std::uint64_t>(layers) * 9 * bytes / 4});
-  run.At({{"/lib/torch/nn/modules/linear.py", 109, "__init__"}, {"net.py", 5, "__init__"}, kScript});
-  for (int layer = 0; layer < layers; ++layer) {
-    run.Allocate(bytes);
-    run.Allocate(bytes / 2);
-  }
-  core::Block* last = nullptr;
-  for (int layer = 0; layer < layers; ++layer) {
-    run.At({{"/lib/torch/nn/modules/linear.py", 134, "forward"}, {"net.py", 9, "forward"}, kScript});
-    for (const std::uint64_t weight : {bytes, bytes / 2}) {
-      run.Allocate(weight / 2);
-      core::Block* const result = run.Allocate(6 * kMiB);
-      if (last != nullptr) run.Free(last);
-      last = result;
-    }
-  }
-  return run.Finish();
-}
-
 // Nothing was trained yet when it fails; the copies say themselves what they are.
 SeededInput DeepCopiesDoNotFit(Shape shape, int copies) {
   SeededRun run({.capacity_bytes = WeightBytes(shape) * static_cast<std::uint64_t>(copies + 1) + 200 * kMiB});
@@ -222,10 +183,6 @@ std::vector<SeededCase> MemoryCases() {
        [] { return CopiesBeside({.layers = 8, .batch = 1, .length = 128}, 3, 4, 4); }},
       {"masters of twice the precision", CauseKind::kModelCopies,
        [] { return CopiesBeside({.batch = 1, .length = 128}, 1, 8, 4); }},
-      {"models of 4 folds", CauseKind::kModelCopies, [] { return KeptFolds({.batch = 1, .length = 128}, 4); }},
-      {"models of 3 folds", CauseKind::kModelCopies, [] { return KeptFolds({.batch = 1, .length = 256}, 3); }},
-      {"casts of 12 layers", CauseKind::kModelCopies, [] { return CastsDoNotFit(12, 64 * kMiB); }},
-      {"casts of 30 layers", CauseKind::kModelCopies, [] { return CastsDoNotFit(30, 48 * kMiB); }},
       {"deep copies that do not fit", CauseKind::kModelCopies, [] { return DeepCopiesDoNotFit({}, 2); }},
       {"a data set of 6 GiB", CauseKind::kLongLivedTensor, [] { return HugeTensor({}, 6 * kGiB, 1); }},
       {"two tables of 2 GiB", CauseKind::kLongLivedTensor, [] { return HugeTensor({}, 2 * kGiB, 2); }},
