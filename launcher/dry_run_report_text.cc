@@ -71,7 +71,7 @@ std::string Headline(const RunReport& r) {
 }
 
 constexpr char kMendFirst[] =
-    "TRY FIRST      mend what ended the program, and run it to its end: then it is known whether it fits\n";
+    "TRY FIRST      mend what ended the program, and run it to its end: then it is known what it needs\n";
 
 void AppendHead(const RunReport& r, std::string& out) {
   const auto add = [&out](const std::string& text) {

@@ -57,7 +57,7 @@ std::string GuessSentence(const trace::Snapshot& snapshot, const policy::Options
                                  : IsRecordedCompat(snapshot, options.compat)
                                      ? " (as recorded)"
                                      : absl::StrCat(" (the file's fields: ", snapshot.traits.generation, ")"));
-  absl::StrAppend(&out, ", equal free blocks in ", policy::FreeOrderName(options.free_order), " order");
+  absl::StrAppend(&out, ", equal free blocks by ", policy::FreeOrderName(options.free_order));
   if (!has_allocations) absl::StrAppend(&out, "; no recorded allocation to check it with");
   return out;
 }

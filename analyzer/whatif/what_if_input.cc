@@ -107,8 +107,8 @@ WhatIfInput InputWithoutRequests(const trace::RequestTrace& requests, const poli
   out.settings = SettingsOf(baseline, limits);
   out.source = absl::StrCat(requests.source.empty() ? "request trace" : requests.source, ", ",
                             FormatCount(requests.requests.size()), " requests");
-  out.replayed_as = absl::StrCat("replayed as ", policy::CompatName(baseline.compat), ", equal free blocks in ",
-                                 policy::FreeOrderName(baseline.free_order), " order");
+  out.replayed_as = absl::StrCat("replayed as ", policy::CompatName(baseline.compat), ", equal free blocks by ",
+                                 policy::FreeOrderName(baseline.free_order));
   return out;
 }
 

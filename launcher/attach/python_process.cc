@@ -101,7 +101,9 @@ bool RunsSilently(std::vector<std::string> command) {
 }  // namespace
 
 absl::StatusOr<PythonProcess> PythonProcess::Find(std::int64_t pid) {
-  for (const std::int64_t one : answers::ProcessesFrom(pid)) {
+  const std::vector<std::int64_t> processes = answers::ProcessesFrom(pid);
+  if (processes.empty()) return absl::NotFoundError(absl::StrCat("there is no process ", pid));
+  for (const std::int64_t one : processes) {
     const absl::StatusOr<LoadedFunctions> loaded = LoadedFunctions::Of(one);
     if (!loaded.ok()) return loaded.status();
     if (!loaded->HasLoaded("libc10_cuda.so") || !loaded->Find("Py_AddPendingCall").has_value()) continue;

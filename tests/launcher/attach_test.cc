@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -33,6 +34,15 @@ bool WithinAMinute(const std::function<bool()>& is_done) {
   return false;
 }
 
+std::set<std::string> FoldersOfLooks() {
+  std::set<std::string> out;
+  for (const auto& one : std::filesystem::directory_iterator("/tmp")) {
+    const std::string name = one.path().filename();
+    if (name.rfind("ashlar-attach-", 0) == 0) out.insert(name);
+  }
+  return out;
+}
+
 class AttachTest : public CliTest {
  protected:
   ~AttachTest() override { End(); }
@@ -41,6 +51,8 @@ class AttachTest : public CliTest {
   // it says what it has beside what it had: modules, names of __main__, signal handlers, and its files in /tmp.
   void Start(const std::string& lines) {
     namespace fs = std::filesystem;
+    fs::remove(folder_ + "said");
+    fs::remove(folder_ + "stop");
     Dl_info library{};
     dladdr(reinterpret_cast<const void*>(&zlibVersion), &library);
     fs::copy_file(fs::canonical(library.dli_fname), folder_ + "libc10_cuda.so", fs::copy_options::overwrite_existing);
@@ -203,12 +215,9 @@ TEST_F(AttachTest, WhatIsNoPyTorchProgramGetsALine) {
 
 TEST_F(AttachTest, NoFilesStay) {
   Start(kCounts);
+  const std::set<std::string> before = FoldersOfLooks();
   ExpectError(Attach(), 3, {kNotYet});
-  for (const auto& one : std::filesystem::directory_iterator("/tmp")) {
-    const std::string name = one.path().filename();
-    if (name.rfind("ashlar-attach-", 0) != 0) continue;
-    EXPECT_FALSE(std::filesystem::exists(one.path() / "answer.json")) << one.path();
-  }
+  EXPECT_EQ(FoldersOfLooks(), before);
   EXPECT_EQ(LetEnd(), "0 True 0\nsame\n");
 }
 
