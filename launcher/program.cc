@@ -102,6 +102,11 @@ bool GetsPrivileges(const std::string& path) {
   return getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
+// Started by its own name it loads the program that is its argument, and what is preloaded (ld.so(8)).
+bool IsDynamicLinker(const std::string& path) {
+  return absl::StartsWith(path.substr(path.rfind('/') + 1), "ld-linux");
+}
+
 // A runtime that is linked in is served by the names of its functions: those of the symbol table, else those in its
 // text, where the functions that register kernels have none (hollow/audit).
 std::string WhyRuntimeNotServed(const ElfFacts& elf) {
@@ -123,7 +128,7 @@ std::string WhyNotServed(const std::string& path, const ElfFacts& elf, Under und
   }
   if (!elf.is_of_this_machine) return "a program for another processor";
   if (GetsPrivileges(path)) return "setuid, setgid or with capabilities: Linux preloads no library into it";
-  if (!elf.has_interpreter) return "statically linked: no library can be preloaded into it";
+  if (!elf.has_interpreter && !IsDynamicLinker(path)) return "statically linked: no library can be preloaded into it";
   const bool has_runtime = std::any_of(elf.needed.begin(), elf.needed.end(),
                                        [](const std::string& name) { return absl::StartsWith(name, "libcudart.so"); });
   if (is_hollow && !has_runtime) return WhyRuntimeNotServed(elf);

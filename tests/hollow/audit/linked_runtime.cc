@@ -1,12 +1,16 @@
 // A stand-in for NVIDIA's static runtime: every public function of it, each of which refers to the text of its own
 // name, as the real ones do, and answers 4242: a call that reaches it is seen. Beside them the name by which a runtime
 // is known.
+#include <dlfcn.h>
+
 extern "C" {
 __attribute__((noinline, visibility("hidden"))) int ashlar_test_reached(const char* name) {
   __asm__ volatile("" ::"r"(name));
   return 4241;
 }
 __attribute__((used, visibility("hidden"))) extern const char ashlar_test_shared_memory[] = "/cudart.shm.%x";
+// As a runtime looks the driver's functions up.
+__attribute__((used, visibility("hidden"))) void* ashlar_test_driver(const char* name) { return dlsym(nullptr, name); }
 }
 
 // Of the real ones those that begin so have no such text.
