@@ -60,6 +60,7 @@ export class Curves {
     this.curve.fit();
     for (const { element, colour } of this.swatches) element.style.background = css(colour());
     this.drawWindow();
+    this.curve.redrawStale(); // what was loaded meanwhile may come after the view has come to rest
     this.drawMoment();
   }
 
