@@ -41,9 +41,9 @@ describe.each([1440, 360])('%i wide', (width) => {
 
 it('is used by the keyboard alone', async () => {
   const { page } = await visitPage(browser);
+  const chooser = page.waitForEvent('filechooser'); // before the key: the browser is told to hand it over, which takes a moment
   await page.keyboard.press('Tab');
   expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Choose files');
-  const chooser = page.waitForEvent('filechooser');
   await page.keyboard.press('Enter');
   await (await chooser).setFiles(kExample);
   await textOf(page, 'ashlar.txt');
