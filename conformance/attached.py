@@ -16,7 +16,8 @@ from recording import hollow_by_hand
 from rows import Row, Verdict
 from sizes import mib
 
-ASKED = ('resnet50', 'generate', 'lora', 'gpt2_trainer', 'bert_trainer', 'vit_trainer', 'emptied', 'graphs', 'scaler', 'compile')
+ASKED = ('resnet50', 'generate', 'lora', 'gpt2_trainer', 'bert_trainer', 'vit_trainer', 'emptied', 'scaler', 'compile',
+         'gpt2_trainer checkpointing')
 NAMELESS = ('not_found', 'unseen')
 NOT_YET = ('has not used', 'has loaded PyTorch')
 ENOUGH = 0.85

@@ -103,9 +103,7 @@ bool GetsPrivileges(const std::string& path) {
 }
 
 // Started by its own name it loads the program that is its argument, and what is preloaded (ld.so(8)).
-bool IsDynamicLinker(const std::string& path) {
-  return absl::StartsWith(path.substr(path.rfind('/') + 1), "ld-linux");
-}
+bool IsDynamicLinker(const std::string& path) { return absl::StartsWith(path.substr(path.rfind('/') + 1), "ld-linux"); }
 
 // A runtime that is linked in is served by the names of its functions: those of the symbol table, else those in its
 // text, where the functions that register kernels have none (hollow/audit).

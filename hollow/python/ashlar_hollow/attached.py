@@ -29,7 +29,8 @@ def _look(folder):
     with open(os.path.join(folder, "request.json")) as data:
         request = json.load(data)
     torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
+    cuda = None if torch is None else vars(torch).get("cuda")  # None also while torch is imported
+    if not getattr(cuda, "is_initialized", bool)():
         return "it has not used PyTorch's CUDA yet: nothing is held"
     observer = _load(_NAMES[0], os.path.join(folder, "observer.py"))
     holders = _load(_NAMES[1], os.path.join(folder, "holders", "__init__.py"))
