@@ -107,12 +107,8 @@ def names(path: Optional[Path] = None, *, seconds: float = 10.0, redact: bool = 
         raise Error(f"names: {why}: no names are taken")
     redaction = _holders.Redaction() if redact else None
     file = None if path is None else _read(path)
-    now: Dict[str, Any] = {}
     try:
-        with _observer.imports_nothing(torch), _observer.not_compiled(torch):
-            with _holders.Taking(torch, _holders.Limits(seconds), redaction) as taking:
-                now = torch.cuda.memory._snapshot()
-                taking.add_to(now, "call")
+        now = _observer.named_now(torch, _holders, seconds, redaction)
     except Exception as error:
         raise Error(f"names: no snapshot of PyTorch's allocator: {_observer.reason(error)}") from None
     record = now[_holders.KEY]

@@ -42,10 +42,7 @@ def _look(folder):
     collector.load()
     held = collector.hold()
     try:
-        with observer.imports_nothing(torch), observer.not_compiled(torch):
-            with holders.Taking(torch, holders.Limits(request["seconds"]), redaction) as taking:
-                snapshot = torch.cuda.memory._snapshot()
-                taking.add_to(snapshot, "call")
+        snapshot = observer.named_now(torch, holders, request["seconds"], redaction)
         if redaction is not None:
             redaction.stacks_of(snapshot)
     finally:

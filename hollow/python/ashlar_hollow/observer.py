@@ -200,6 +200,15 @@ def blocks_now(torch: Any) -> Dict[str, Any]:
     return {"segments": now(include_traces=False) if can_leave_out else now()}
 
 
+def named_now(torch: Any, holders: Any, seconds: float, redaction: Any = None) -> Dict[str, Any]:
+    """PyTorch's snapshot of now with who holds the memory, looked at for so long at the most. What goes wrong is raised."""
+    with imports_nothing(torch), not_compiled(torch):
+        with holders.Taking(torch, holders.Limits(seconds), redaction) as taking:
+            snapshot = torch.cuda.memory._snapshot()  # type: Dict[str, Any]
+            taking.add_to(snapshot, "call")
+    return snapshot
+
+
 def write_snapshot(torch: Any, path: str, names: Names = no_names, holders: Any = None, when: str = "",
                    is_at_end: bool = False) -> bool:
     """Writes PyTorch's snapshot, whole or not at all; False, with a line on stderr, where it cannot be had.
