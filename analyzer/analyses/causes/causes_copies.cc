@@ -14,6 +14,7 @@
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/causes/program_memory.h"
 
 namespace ashlar::analyses {
@@ -23,6 +24,7 @@ using Indices = std::vector<std::size_t>;
 
 // Of what is allocated: below it a copy is what a method such as a moving average takes, and nothing to mend.
 constexpr double kLeastCopiesShare = 0.15;
+constexpr double kLeastSureShare = 0.1;  // where an owner or copy.deepcopy leaves no doubt that it is a copy
 // Of the bytes of a set, what must have its twin.
 constexpr double kLeastAlike = 0.9;
 constexpr std::size_t kLeastParameters = 4;
@@ -91,6 +93,7 @@ struct Copies {
   Indices blocks = {};
   std::size_t sets = 0;
   std::string proof = {};
+  double least_share = kLeastCopiesShare;
 };
 
 // Of each size, the last `counts` blocks made: the copy comes after what it copies.
@@ -154,18 +157,23 @@ Copies CopiesByDeepCopy(const CauseContext& context, const ProgramMemory& memory
   if (static_cast<double>(alike) < kLeastAlike * static_cast<double>(Bytes(memory.SizesOf(copied)))) return out;
   out.sets = 1;
   out.blocks = copied;
+  out.least_share = kLeastSureShare;
   out.proof =
       absl::StrCat("copy.deepcopy made ", FormatCount(copied.size()), " blocks, of sizes that are alive beside them");
   return out;
 }
 
-// Blocks of weights, and what may be a copy of them: no state of an optimizer. What is older than the recording and has
-// no stack may be either.
+// Blocks of weights, and what may be a copy of them: no state of an optimizer, and nothing that piles up in another
+// way. What is older than the recording and has no stack may be either.
 Indices LastingSets(const CauseContext& context, const ProgramMemory& memory) {
+  std::set<std::size_t> piled;
+  for (const LeakGrowth& leak : context.history->leaks) {
+    if (leak.shape != LeakShape::kOther) piled.insert(leak.blocks.begin(), leak.blocks.end());
+  }
   Indices out;
   for (const std::size_t index : memory.lasting()) {
     const bool has_stack = context.history->timeline->blocks()[index].stack != trace::kNoStack;
-    if (has_stack && !IsMadeUnder(context, index, IsOptimizerFrame)) out.push_back(index);
+    if (has_stack && piled.count(index) == 0 && !IsMadeUnder(context, index, IsOptimizerFrame)) out.push_back(index);
   }
   return out;
 }
@@ -433,10 +441,9 @@ CauseFinding CopiesByOwner(const CauseContext& context, const HeldByName& held) 
   }
   // An owner leaves no doubt that it is a copy. One that nothing trains and that has gradients is more than a method
   // such as a moving average takes.
-  constexpr double kLeastProvenShare = 0.1;
   constexpr double kLeastWithGradients = 0.05;
   OwnedCopies copies(context, held);
-  const double least = copies.has_gradients() ? kLeastWithGradients : kLeastProvenShare;
+  const double least = copies.has_gradients() ? kLeastWithGradients : kLeastSureShare;
   const std::vector<Variable> found = copies.Take();
   std::uint64_t bytes = 0;
   for (const Variable& variable : found) bytes += variable.bytes;
@@ -464,12 +471,14 @@ CauseFinding DetectModelCopies(const CauseContext& context) {
   if (memory.Current() == nullptr) return Absent(kKind, "no pass forward was recorded before that moment");
   const Indices lasting = LastingSets(context, memory);
   Copies copies = CopiesOfTrained(memory, lasting);
-  if (copies.blocks.empty()) copies = CopiesByDeepCopy(context, memory, lasting);
+  if (Copies said = CopiesByDeepCopy(context, memory, lasting);
+      IsShareOf(memory.BytesOf(said.blocks), kLeastAlike, memory.BytesOf(copies.blocks))) {
+    copies = std::move(said);
+  }
   const std::uint64_t bytes = memory.BytesOf(copies.blocks);
   const std::string share = ShareText(bytes, AllocatedBytes(context));
   if (copies.blocks.empty()) return Absent(kKind, "no second set of blocks has the sizes of what is trained");
-  if (!IsMaterial(context, bytes) ||
-      static_cast<double>(bytes) < kLeastCopiesShare * static_cast<double>(AllocatedBytes(context))) {
+  if (!IsMaterial(context, bytes) || !IsShareOf(bytes, copies.least_share, AllocatedBytes(context))) {
     return Absent(
         kKind, absl::StrCat("copies of the weights hold ", FormatBytes(bytes), ", ", share, " of what is allocated"));
   }

@@ -251,7 +251,7 @@ CauseFinding DetectExceptionHoldsFrames(const CauseContext& context) {
   if (held.empty() || !IsMaterial(context, bytes)) {
     return Absent(kKind, absl::StrCat("of earlier failed attempts ", FormatBytes(bytes), " are alive"));
   }
-  CauseFinding out = Found(kKind, Confidence::kProven, bytes);
+  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
   out.stacks = StacksOf(held);
   out.evidence.push_back(absl::StrCat(FormatBytes(bytes), " in ", held.size(),
                                       " blocks are of earlier attempts that failed, and still alive in the last one; ",

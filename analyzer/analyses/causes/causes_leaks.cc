@@ -77,7 +77,8 @@ CauseFinding LeakFinding(const CauseContext& context, CauseKind kind, LeakShape 
   // What such a tensor holds is of all iterations, and its block of the last.
   const std::string subject =
       absl::StrCat(words, shape == LeakShape::kCache ? " hold " : " of earlier iterations hold ");
-  CauseFinding out = Found(kind, leak->steps >= kSureSteps ? Confidence::kProven : Confidence::kLikely, leak->bytes);
+  // That it grew is seen. What keeps it, a shape alone does not prove.
+  CauseFinding out = Found(kind, Confidence::kLikely, leak->bytes);
   out.stacks = StacksOf(blocks);
   out.evidence.push_back(absl::StrCat(subject, FormatBytes(leak->bytes), " in ", blocks.size(),
                                       " blocks: ", FormatBytes(leak->bytes_per_step), " more in each of ", leak->steps,
@@ -297,7 +298,7 @@ CauseFinding DetectGradientsKept(const CauseContext& context) {
       out.counter_evidence.push_back("no gradient is freed between steps: zero_grad(set_to_none=False) keeps them all");
       return out;
     }
-    return GradientFinding(context, found.uncleared, Confidence::kProven,
+    return GradientFinding(context, found.uncleared, Confidence::kLikely,
                            "come from a backward pass and live through several optimizer steps, while the gradients "
                            "of other parameters are freed after each");
   }

@@ -1,5 +1,6 @@
 // A few huge tensors that are there from the setup on: data of the program, or a table with its gradient and state.
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
 #include "analyzer/analyses/causes/program_memory.h"
+#include "analyzer/analyses/causes/torch_frames.h"
 #include "analyzer/analyses/holders/variables.h"
 
 namespace ashlar::analyses {
@@ -44,6 +46,30 @@ Indices WithGradientAndState(const ProgramMemory& memory, const Indices& tensors
   return out;
 }
 
+// Data of the program that one line made, tensor by tensor, before the first pass; its stack.
+struct DataOfLine {
+  trace::StackId stack = trace::kNoStack;
+  Indices blocks = {};
+  std::uint64_t bytes = 0;
+};
+
+// The most of one line.
+DataOfLine MostDataOfALine(const CauseContext& context, const Indices& data) {
+  std::map<trace::StackId, DataOfLine> lines;
+  for (const std::size_t index : data) {
+    const timeline::BlockSpan& block = context.history->timeline->blocks()[index];
+    DataOfLine& line = lines[block.stack];
+    line.stack = block.stack;
+    line.blocks.push_back(index);
+    line.bytes += block.size_bytes;
+  }
+  DataOfLine out;
+  for (auto& [stack, line] : lines) {
+    if (stack != trace::kNoStack && line.bytes > out.bytes) out = std::move(line);
+  }
+  return out;
+}
+
 // Data of the program that is there from the setup on, by the variables that hold it.
 CauseFinding DataByOwner(const CauseContext& context, const HeldByName& held, const ProgramMemory& memory) {
   constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
@@ -71,6 +97,21 @@ CauseFinding DataByOwner(const CauseContext& context, const HeldByName& held, co
   return out;
 }
 
+// `otherwise` speaks against it.
+CauseFinding DataByLine(const CauseContext& context, const Indices& data, const std::string& otherwise) {
+  constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
+  DataOfLine line = MostDataOfALine(context, data);
+  if (!IsMaterial(context, line.bytes) || !IsShareOf(line.bytes, kLeastTensorsShare, AllocatedBytes(context))) {
+    return Absent(kKind, otherwise);
+  }
+  CauseFinding out = Found(kKind, Confidence::kLikely, line.bytes);
+  out.evidence.push_back(absl::StrCat(LabelOf(context, line.stack), " made ", FormatCount(line.blocks.size()),
+                                      " tensors before the first pass that hold ", FormatBytes(line.bytes), ", ",
+                                      ShareText(line.bytes, AllocatedBytes(context)), " of what is allocated"));
+  TakeBlocks(context, std::move(line.blocks), out);
+  return out;
+}
+
 CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
   const ProgramMemory memory(context);
@@ -86,9 +127,15 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   const auto is_weight = [&](std::size_t index) {
     return IsMadeUnder(context, index, IsModuleFrame) || memory.trained().count(memory.RequestedBytes(index)) > 0;
   };
+  const TorchStacks frames(*context.history->timeline, context.history->stacks);
   Indices large;
+  Indices data;
   for (const std::size_t index : memory.lasting()) {
     if (!IsFromTheSetup(context, memory, index)) continue;
+    // Beside what is trained: without gradients to tell them by, a model's own weights may be made so as well.
+    const bool is_data = ShortageAt(context).has_value() && !memory.trained().empty() && !is_weight(index) &&
+                         !frames.Of(blocks[index].stack).is_of_model;
+    if (held == nullptr && is_data) data.push_back(index);
     const trace::Holder* const owner = held == nullptr ? nullptr : held->OwnerOf(index);
     if (owner != nullptr && RoleOf(*owner) != OwnerRole::kWeights) continue;
     // Layers are sets of equal tensors. Weights belong to the model: they are a cause only where they do not fit.
@@ -110,7 +157,7 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context) {
       large.size() + others == 1 ? " holds " : " hold ", FormatBytes(bytes), ", ",
       ShareText(bytes, AllocatedBytes(context)), " of what is allocated");
   if (!IsMaterial(context, bytes) || static_cast<double>(bytes) < kLeastTensorsShare * allocated) {
-    return Absent(kKind, sentence);
+    return DataByLine(context, data, sentence);
   }
   CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
   out.blocks = all;

@@ -22,11 +22,10 @@ using timeline::BlockSpan;
 using timeline::EventIndex;
 
 constexpr std::size_t kLeastKept = 8;         // live blocks of one pass
-constexpr std::size_t kSurePasses = 4;        // whose graph piles up
 constexpr double kLeastKeptStacks = 0.5;      // of the forward stacks of an evaluation, alive at once
 constexpr std::size_t kLeastPredictions = 4;  // live blocks of one line
 constexpr double kMostOthersKept = 0.3;       // of the other blocks of the evaluation
-constexpr double kLeastMatched = 0.6;         // of what was loaded, by size
+constexpr double kLeastMatched = 0.2;  // of what was loaded: beside weights lie their average and an optimizer's state
 constexpr std::size_t kLeastLoaded = 3;
 
 bool IsEvaluating(ProgramPart part) {
@@ -86,16 +85,15 @@ struct EvaluationKept {
   std::vector<LiveBlock> blocks;
   std::string evidence;
   std::string counter_evidence;
-  bool is_growing = false;
 };
 
-// The forward lines of functions that are named as an evaluation.
-EvaluationKept KeptByName(const CauseContext& context) {
+// The forward lines of functions that are named as an evaluation and may record a graph.
+EvaluationKept KeptByName(const CauseContext& context, const TorchStacks& frames) {
   EvaluationKept out;
   std::size_t stacks = 0;
   std::size_t live_stacks = 0;
   for (const auto& [stack, use] : EvaluationUse(context)) {
-    if (!AnyFrame(context, stack, IsForwardFrame)) continue;
+    if (!AnyFrame(context, stack, IsForwardFrame) || frames.Of(stack).is_without_grad) continue;
     ++stacks;
     if (!use.live.empty()) ++live_stacks;
     AppendBlocks(use.live, out.blocks);
@@ -145,7 +143,6 @@ EvaluationKept KeptByGraph(const CauseContext& context, const TorchStacks& frame
       const bool is_made_once = frames.Of(live.block->stack).is_made_once || live.part == ProgramPart::kOptimizer;
       if (live.block->alloc_event >= first && !is_made_once) out.blocks.push_back(live);
     }
-    out.is_growing = leak.steps >= kSurePasses;
     out.evidence = absl::StrCat(leak.lines, " lines keep what they make in each of ", leak.steps,
                                 " passes, and no backward pass follows: ", FormatBytes(leak.bytes_per_step), " a pass");
   }
@@ -189,22 +186,25 @@ CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context) {
   if (const HeldByName* const held = context.history->Owners(); held != nullptr) {
     return OwnedEvaluation(context, *held, frames);
   }
-  EvaluationKept best = KeptByName(context);
+  EvaluationKept best = KeptByName(context, frames);
   for (const EvaluationKept& other : {KeptInStretch(context, frames), KeptByGraph(context, frames)}) {
     if (BytesOf(other.blocks) <= BytesOf(best.blocks)) continue;
     best.blocks = other.blocks;
     best.evidence = other.evidence;
-    best.is_growing = other.is_growing;
   }
   const std::uint64_t bytes = BytesOf(best.blocks);
   if (best.blocks.empty() || !IsMaterial(context, bytes)) return Absent(kKind, best.counter_evidence);
-  // That it is an evaluation, and no training whose backward pass is still to come, only a name says.
-  const bool is_named = std::all_of(best.blocks.begin(), best.blocks.end(),
-                                    [](const LiveBlock& live) { return IsEvaluating(live.part); });
-  CauseFinding out = Found(kKind, best.is_growing && is_named ? Confidence::kProven : Confidence::kLikely, bytes);
+  CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
   out.stacks = StacksOf(best.blocks);
   out.evidence.push_back(absl::StrCat(best.evidence, "; ", MostFrom(context, best.blocks)));
   return out;
+}
+
+// Whether what a line has alive is part of what piles up in another way.
+bool IsOfLeak(const CauseContext& context, const LeakGrowth& leak, const std::vector<LiveBlock>& live) {
+  if (live.empty()) return false;
+  const auto index = static_cast<std::size_t>(live.front().block - context.history->timeline->blocks().data());
+  return std::find(leak.blocks.begin(), leak.blocks.end(), index) != leak.blocks.end();
 }
 
 CauseFinding DetectEvalAccumulates(const CauseContext& context) {
@@ -220,7 +220,9 @@ CauseFinding DetectEvalAccumulates(const CauseContext& context) {
   std::vector<LiveBlock> piled;
   std::size_t others = 0;
   std::size_t others_live = 0;
+  const LeakGrowth* const told = LeakOf(context, LeakShape::kOutputs);
   for (const auto& [stack, use] : uses) {
+    if (told != nullptr && IsOfLeak(context, *told, use.live)) continue;
     // All but one of what the line ever made is still there.
     if (use.live.size() >= kLeastPredictions && use.live.size() + 1 >= use.allocations) {
       AppendBlocks(use.live, piled);
@@ -288,9 +290,7 @@ CauseFinding OwnedCheckpoint(const CauseContext& context, const HeldByName& held
   std::vector<Variable> twice;
   std::uint64_t bytes = 0;
   for (auto& [key, of] : loaded) {
-    // Its weights have twins; of the optimizer's state beside them a part has.
-    constexpr double kLeastTwice = 0.25;
-    if (!IsShareOf(of.twice, kLeastTwice, of.variable.bytes) || of.variable.blocks.size() < kLeastLoaded) continue;
+    if (!IsShareOf(of.twice, kLeastMatched, of.variable.bytes) || of.variable.blocks.size() < kLeastLoaded) continue;
     bytes += of.variable.bytes;
     twice.push_back(std::move(of.variable));
   }

@@ -235,6 +235,8 @@ ForwardOnly ForwardOnlyAt(const CauseContext& context, const TorchStacks& frames
     if (after != begins.begin()) passes.insert(static_cast<std::size_t>(after - begins.begin()));
   }
   out.rounds = passes.size() < kLeastPasses ? 0 : passes.size();
+  const auto after = std::upper_bound(begins.begin(), begins.end(), context.history->moment);
+  if (after - begins.begin() >= 2) out.round_before = *(after - 2);
   return out;
 }
 
@@ -244,7 +246,11 @@ std::vector<LiveBlock> SavedForNothing(const CauseContext& context, const TorchS
   if (stretch.rounds == 0) return out;
   std::uint64_t needed = 0;
   for (const LiveBlock& live : LiveBlocks(context)) {
-    if (live.block->alloc_event <= stretch.last_backward || !frames.Of(live.block->stack).is_forward) continue;
+    const TorchFrames& of = frames.Of(live.block->stack);
+    const bool is_of_stretch = live.block->alloc_event > stretch.last_backward;
+    if (!is_of_stretch || live.block->alloc_event < stretch.round_before) continue;
+    if (!of.is_forward || of.is_without_grad) continue;
+    if (of.is_training_mode) return {};  // a dropout's mask: its backward pass is still to come
     out.push_back(live);
     const bool is_used = stretch.next_backward != timeline::kNever && live.block->IsLiveAfter(stretch.next_backward);
     if (is_used) needed += live.block->size_bytes;

@@ -124,13 +124,15 @@ struct ForwardOnly {
       timeline::kBeforeWindow;                            // the last request of a backward pass before the moment
   timeline::EventIndex next_backward = timeline::kNever;  // the first after it
   std::size_t rounds = 0;                                 // of a loop between them; 0 for fewer than three
+  timeline::EventIndex round_before = 0;                  // begin of the round before the moment's own
 };
 
 // The context has a history with stacks.
 ForwardOnly ForwardOnlyAt(const CauseContext& context, const TorchStacks& frames);
 
-// Blocks of forward passes of that stretch that are alive at the moment; empty where the stretch has no rounds, or
-// where most of their bytes are there for the next backward pass.
+// Blocks of forward passes of that stretch that are alive at the moment, of its round and the one before: what is of
+// older ones is kept for its values. Empty where the stretch has no rounds, where a pass drops out as a training's
+// does, or where most of their bytes are there for the next backward pass.
 std::vector<LiveBlock> SavedForNothing(const CauseContext& context, const TorchStacks& frames,
                                        const ForwardOnly& stretch);
 

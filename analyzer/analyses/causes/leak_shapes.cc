@@ -44,6 +44,17 @@ EventIndex PassBegins(const timeline::Timeline& timeline, const TorchStacks& fra
   return range.end;
 }
 
+// Whether two requests came from one thread, as far as their outermost frames tell.
+bool AreOfOneThread(const trace::StackTable& stacks, trace::StackId a, trace::StackId b) {
+  const auto has_frames = [&stacks](trace::StackId id) {
+    return id < stacks.stack_count() && !stacks.stack(id).empty();
+  };
+  if (!has_frames(a) || !has_frames(b)) return true;
+  const trace::Frame& first = stacks.frame(stacks.stack(a).back());
+  const trace::Frame& second = stacks.frame(stacks.stack(b).back());
+  return first.file == second.file && first.function == second.function;
+}
+
 }  // namespace
 
 std::vector<std::size_t> BlocksOfFailedAttempts(const timeline::Timeline& timeline, EventIndex moment,
@@ -51,9 +62,14 @@ std::vector<std::size_t> BlocksOfFailedAttempts(const timeline::Timeline& timeli
   std::vector<std::size_t> out;
   if (stacks == nullptr || timeline.oom_events().size() < 2) return out;
   const TorchStacks frames(timeline, stacks);
+  const auto stack_at = [&timeline](EventIndex event) {
+    const bool is_inside = event >= 0 && event < timeline.event_count();
+    return is_inside ? timeline.events()[static_cast<std::size_t>(event)].stack : trace::kNoStack;
+  };
   EventIndex before = 0;
   for (const EventIndex failure : timeline.oom_events()) {
     if (failure >= moment) break;
+    if (!AreOfOneThread(*stacks, stack_at(failure), stack_at(moment))) continue;
     const EventIndex begin = PassBegins(timeline, frames, {std::max(before, LastStepEnd(steps, failure)), failure});
     for (std::size_t i = FirstFrom(timeline, begin); i < FirstFrom(timeline, failure); ++i) {
       if (timeline.blocks()[i].IsLiveAfter(moment)) out.push_back(i);
@@ -76,9 +92,8 @@ constexpr std::size_t kLeastCopiedSizes = 2;
 constexpr double kLeastCopiedShare = 0.9;  // of its bytes
 constexpr std::size_t kLeastLeakRounds = 3;
 
-bool IsEvaluation(ProgramPart part) {
-  return part == ProgramPart::kEvaluation || part == ProgramPart::kNoGrad || part == ProgramPart::kGeneration;
-}
+// By its name. Trainings run passes without gradients as well: rollouts, teachers, frozen encoders.
+bool IsEvaluation(ProgramPart part) { return part == ProgramPart::kEvaluation || part == ProgramPart::kGeneration; }
 
 class ShapeSearch {
  public:
@@ -132,6 +147,7 @@ class ShapeSearch {
       if (block.alloc_event < 0) continue;
       is_training_ = is_training_ || frames.is_training_mode || (frames.is_loss && !frames.is_without_grad);
       if (frames_.IsBackward(block)) backward_.push_back(block.alloc_event);
+      if (frames.part == ProgramPart::kOptimizer) optimizer_.push_back(block.alloc_event);
       if (!frames.is_forward) continue;
       first_forward_ = std::min<EventIndex>(first_forward_, block.alloc_event);
       passing_.insert(iterations_.At(block.alloc_event));
@@ -183,7 +199,7 @@ class ShapeSearch {
     const TorchFrames& frames = frames_.Of(group.stack);
     if (frames.is_copy || frames.is_of_model) return true;
     if (frames.is_forward || !frames.has_frames || frames.part == ProgramPart::kBackward) return false;
-    if (group.blocks.size() < kLeastCopied * group.iterations) return false;
+    if (group.blocks.size() < kLeastCopied * group.iterations || AreCopiesOfGradients(group)) return false;
     std::set<std::uint64_t> sizes;
     std::uint64_t alike = 0;
     for (const std::size_t index : group.blocks) {
@@ -194,6 +210,23 @@ class ShapeSearch {
     }
     return sizes.size() >= kLeastCopiedSizes &&
            static_cast<double>(alike) >= kLeastCopiedShare * static_cast<double>(group.bytes);
+  }
+
+  // Made after a backward pass and before the optimizer's step that follows it, in most cases.
+  bool AreCopiesOfGradients(const KeptGroup& group) const {
+    const auto last_before = [](const std::vector<EventIndex>& events, EventIndex event) {
+      const auto after = std::upper_bound(events.begin(), events.end(), event);
+      return after == events.begin() ? timeline::kBeforeWindow : *(after - 1);
+    };
+    std::size_t between = 0;
+    for (const std::size_t index : group.blocks) {
+      const EventIndex made = timeline_.blocks()[index].alloc_event;
+      const auto step = std::upper_bound(optimizer_.begin(), optimizer_.end(), made);
+      const bool does_step_follow =
+          step != optimizer_.end() && last_before(backward_, *step) == last_before(backward_, made);
+      if (does_step_follow && last_before(backward_, made) > last_before(optimizer_, made)) ++between;
+    }
+    return 2 * between > group.blocks.size();
   }
 
   // When the first block came that stays, and how many a pass made since.
@@ -282,6 +315,7 @@ class ShapeSearch {
   EventIndex first_ = timeline::kNever;
   EventIndex first_forward_ = timeline::kNever;
   std::vector<EventIndex> backward_;         // when a backward pass made a block, in order
+  std::vector<EventIndex> optimizer_;        // when an optimizer did
   std::set<trace::StackId> trained_;         // of forward passes
   std::set<std::size_t> passing_;            // iterations that run a module
   std::set<std::uint64_t> parameter_sizes_;  // of what is alive

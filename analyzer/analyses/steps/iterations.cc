@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
@@ -44,52 +46,117 @@ bool DoRoundsFree(const std::vector<EventIndex>& begins, const std::vector<Event
   return 2 * freeing >= begins.size() - 1;
 }
 
+bool HasFrames(const trace::StackTable& stacks, trace::StackId stack) {
+  return stack < stacks.stack_count() && !stacks.stack(stack).empty();
+}
+
+bool IsOfBackward(const trace::StackTable& stacks, trace::StackId stack) {
+  const auto frames = stacks.stack(stack);
+  return std::any_of(frames.begin(), frames.end(), [&stacks](trace::FrameId id) {
+    const trace::Frame& frame = stacks.frame(id);
+    return frame.function == "backward" || absl::StrContains(frame.function, "torch::autograd::Engine");
+  });
+}
+
 bool IsOfPass(const trace::StackTable& stacks, trace::StackId stack) {
+  if (IsOfBackward(stacks, stack)) return false;
   bool is_forward = false;
   for (const trace::FrameId id : stacks.stack(stack)) {
     const trace::Frame& frame = stacks.frame(id);
-    if (frame.function == "backward" || absl::StrContains(frame.file, "torch/optim/")) return false;
+    if (absl::StrContains(frame.file, "torch/optim/")) return false;
     is_forward = is_forward || frame.function == "forward";
   }
   return is_forward;
 }
 
-// Where a range allocates in passes, by stack; without `are_others_allowed` empty where a backward pass runs in it.
-std::map<trace::StackId, std::vector<EventIndex>> PassLines(const timeline::Timeline& timeline,
-                                                            const trace::StackTable& stacks, EventRange range,
-                                                            bool are_others_allowed) {
-  std::map<trace::StackId, std::vector<EventIndex>> out;
-  for (EventIndex at = std::max<EventIndex>(range.begin, 0); at < std::min(range.end, timeline.event_count()); ++at) {
-    const trace::Event& event = timeline.events()[static_cast<std::size_t>(at)];
-    if (event.action != trace::Action::kAlloc) continue;
-    const bool has_frames = event.stack < stacks.stack_count() && !stacks.stack(event.stack).empty();
-    if (!has_frames && !are_others_allowed) return {};  // the autograd engine's: the pass of a step
-    if (has_frames && IsOfPass(stacks, event.stack)) out[event.stack].push_back(at);
+// What a pass allocates, in order: the event, and the frames of the stack up to the outermost `forward`, by number.
+struct PassRequest {
+  EventIndex event = 0;
+  std::size_t frames = 0;
+};
+
+class PassReader {
+ public:
+  PassReader(const timeline::Timeline& timeline, const trace::StackTable& stacks)
+      : timeline_(timeline), stacks_(stacks) {}
+
+  // Without `are_others_allowed` empty where a backward pass runs in the range.
+  std::vector<PassRequest> Read(EventRange range, bool are_others_allowed) {
+    std::vector<PassRequest> out;
+    for (EventIndex at = std::max<EventIndex>(range.begin, 0); at < std::min(range.end, timeline_.event_count());
+         ++at) {
+      const trace::Event& event = timeline_.events()[static_cast<std::size_t>(at)];
+      if (event.action != trace::Action::kAlloc) continue;
+      const bool has_frames = HasFrames(stacks_, event.stack);
+      if (!has_frames && !are_others_allowed) return {};  // the autograd engine's: the pass of a step
+      if (has_frames && IsOfPass(stacks_, event.stack)) out.push_back({at, FramesOf(event.stack)});
+    }
+    return out;
   }
-  return out;
+
+ private:
+  std::size_t FramesOf(trace::StackId stack) {
+    const auto frames = stacks_.stack(stack);
+    std::size_t end = frames.size();
+    while (end > 0 && stacks_.frame(frames[end - 1]).function != "forward") --end;
+    const std::size_t next = numbers_.size();
+    return numbers_.try_emplace({frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(end)}, next)
+        .first->second;
+  }
+
+  const timeline::Timeline& timeline_;
+  const trace::StackTable& stacks_;
+  std::map<std::vector<trace::FrameId>, std::size_t> numbers_;
+};
+
+void KeepCommon(std::vector<PassRequest>& requests, const std::vector<PassRequest>& others) {
+  std::set<std::size_t> common;
+  for (const PassRequest& other : others) common.insert(other.frames);
+  requests.erase(std::remove_if(requests.begin(), requests.end(),
+                                [&common](const PassRequest& one) { return common.count(one.frames) == 0; }),
+                 requests.end());
 }
 
-std::size_t CountOf(const std::map<trace::StackId, std::vector<EventIndex>>& lines) {
-  std::size_t out = 0;
-  for (const auto& [stack, events] : lines) out += events.size();
-  return out;
-}
-
-// Begins of the passes in `range`: a line that comes about once for as many blocks as the pass of `step` has.
+// Begins of the passes in `range`: where it allocates again and again what the pass of `step` does, in its order. More
+// layers of a deeper model are no passes.
 std::vector<EventIndex> PassesIn(const timeline::Timeline& timeline, const trace::StackTable* stacks, EventRange range,
                                  EventRange step) {
   if (stacks == nullptr) return {};
-  const std::size_t each = CountOf(PassLines(timeline, *stacks, step, true));
-  const auto lines = PassLines(timeline, *stacks, range, false);
-  if (each < kLeastRounds) return {};
-  const std::size_t passes = CountOf(lines) / each;
-  const std::vector<EventIndex>* best = nullptr;
-  for (const auto& [stack, events] : lines) {
-    const bool is_once = events.size() >= kLeastRounds && events.size() <= 2 * passes && 2 * events.size() >= passes;
-    if (passes < kLeastRounds || !is_once) continue;
-    if (best == nullptr || events.front() < best->front()) best = &events;
+  PassReader reader(timeline, *stacks);
+  std::vector<PassRequest> each = reader.Read(step, true);
+  std::vector<PassRequest> requests = reader.Read(range, false);
+  KeepCommon(each, requests);
+  KeepCommon(requests, each);
+  if (each.size() < kLeastRounds || requests.size() < kLeastRounds * each.size()) return {};
+  std::vector<EventIndex> out;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].frames != each[i % each.size()].frames) return {};
+    if (i % each.size() == 0) out.push_back(requests[i].event);
   }
-  return best == nullptr ? std::vector<EventIndex>{} : *best;
+  return out;
+}
+
+// Begins of the rounds after the last backward pass of a step that run a module each: an evaluation in each epoch,
+// where epochs are the steps.
+std::vector<EventIndex> PassesAfterBackward(const timeline::Timeline& timeline, const trace::StackTable& stacks,
+                                            EventRange step) {
+  EventIndex last = timeline::kBeforeWindow;
+  std::vector<EventIndex> passes;
+  for (EventIndex at = std::max<EventIndex>(step.begin, 0); at < std::min(step.end, timeline.event_count()); ++at) {
+    const trace::Event& event = timeline.events()[static_cast<std::size_t>(at)];
+    if (event.action != trace::Action::kAlloc) continue;
+    const bool has_frames = HasFrames(stacks, event.stack);
+    if (!has_frames || IsOfBackward(stacks, event.stack)) last = at;
+    if (has_frames && IsOfPass(stacks, event.stack)) passes.push_back(at);
+  }
+  if (last < 0) return {};
+  std::vector<EventIndex> begins = RoundsIn(timeline, &stacks, {last + 1, step.end});
+  std::size_t running = 0;
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    const auto pass = std::lower_bound(passes.begin(), passes.end(), begins[i]);
+    if (pass != passes.end() && (i + 1 == begins.size() || *pass < begins[i + 1])) ++running;
+  }
+  return running < kLeastRounds ? std::vector<EventIndex>{} : begins;
 }
 
 }  // namespace
@@ -125,7 +192,12 @@ Iterations::Iterations(const timeline::Timeline& timeline, const trace::StackTab
     return;
   }
   begins_ = RoundsIn(timeline, stacks, {0, steps.front().begin});
-  for (const EventRange& step : steps) begins_.push_back(step.begin);
+  for (const EventRange& step : steps) {
+    begins_.push_back(step.begin);
+    if (stacks == nullptr) continue;
+    const std::vector<EventIndex> passes = PassesAfterBackward(timeline, *stacks, step);
+    begins_.insert(begins_.end(), passes.begin(), passes.end());
+  }
   std::vector<EventIndex> after = RoundsIn(timeline, stacks, {steps.back().end, end});
   if (after.empty()) after = PassesIn(timeline, stacks, {steps.back().end, end}, steps.back());
   if (after.empty() || after.front() > steps.back().end) begins_.push_back(steps.back().end);

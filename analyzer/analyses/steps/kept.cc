@@ -17,6 +17,7 @@ using timeline::BlockSpan;
 using timeline::EventIndex;
 
 constexpr std::size_t kLeastIterations = 3;
+constexpr std::size_t kManyIterations = 8;
 constexpr std::size_t kMostGaps = 3;           // since the newest block, in distances between them
 constexpr std::size_t kMostLate = 4;           // blocks that stay for each one that went late
 constexpr std::size_t kLateIterations = 2;     // a block that lived on into the second iteration after its own
@@ -184,7 +185,7 @@ class KeptSearch {
       bytes_of[iteration] += block.size_bytes;
     }
     if (bytes_of.size() < kLeastIterations) return std::nullopt;
-    if (age_of_holder.has_value() ? !IsRecentForHolder(out.blocks) : !IsRecent(bytes_of)) return std::nullopt;
+    if (!IsRecentByEvents(out.blocks) && (age_of_holder.has_value() || !IsRecent(bytes_of))) return std::nullopt;
     const LateFrees late =
         CountLateFrees(all, blocks_[out.blocks.front()].alloc_event, age_of_holder.value_or(kLateIterations));
     if (kMostLate * late.since >= out.blocks.size()) return std::nullopt;
@@ -204,8 +205,9 @@ class KeptSearch {
     return now_ - in.back() <= kMostGaps * MedianOf(GapsOf(in));
   }
 
-  // By events, as the rounds of the step under way are no steps; and by the largest gap, as it gains in bursts.
-  bool IsRecentForHolder(const std::vector<std::size_t>& blocks) const {
+  // By events, as the rounds of the step under way are no steps; by the largest gap, as it gains in bursts; and of what
+  // gained often, by a part of the time in which it did: a batch in two that is broken may stay away for long.
+  bool IsRecentByEvents(const std::vector<std::size_t>& blocks) const {
     std::vector<EventIndex> born;
     std::size_t last = kNothing;
     for (const std::size_t index : blocks) {
@@ -216,7 +218,8 @@ class KeptSearch {
     const std::vector<EventIndex> gaps = GapsOf(born);
     const EventIndex most =
         std::max(static_cast<EventIndex>(kMostGaps) * MedianOf(gaps), *std::max_element(gaps.begin(), gaps.end()));
-    return moment_ - born.back() <= most;
+    const EventIndex since = moment_ - born.back();
+    return since <= most || (born.size() >= kManyIterations && 3 * since <= born.back() - born.front());
   }
 
   void Place(const std::vector<std::size_t>& all, KeptGroup& out) const {

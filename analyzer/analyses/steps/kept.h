@@ -1,7 +1,7 @@
 // Finds what piles up: groups of blocks that are alive at one moment and were born in many iterations before it.
 //
 // A group is what one stack allocated (one size of it, where there is no stack). It piles up if it has blocks of at
-// least three iterations before the moment's own, if the newest of them is as recent as the distance between them lets
+// least three iterations before the moment's own, if the newest of them is as recent as the distances between them let
 // expect, and if in the time since its first block no more of it went away late than is there (a buffer of fixed length
 // loses one block for each that comes). So the optimizer's state, a model, a cache made once do not pile up, a leak
 // in every tenth step does, and so does one whose first block is of the first step.

@@ -210,6 +210,14 @@ std::vector<Quiet> FindQuiet(const timeline::Timeline& timeline, const Sequence&
   return out;
 }
 
+// The last interval may reach into what follows the pass.
+bool AreLayersOfOnePass(const PeriodSearch& search, const Cuts& cuts) {
+  if (search.stacks == nullptr) return false;
+  const std::size_t inner = cuts.size() - 1 > search.LeastSteps() ? cuts.size() - 1 : cuts.size();
+  return period::IsInsideOneCall(search.sequence, Cuts(cuts.begin(), cuts.begin() + static_cast<std::ptrdiff_t>(inner)),
+                                 *search.stacks, search.parts);
+}
+
 StepPeriod SearchBy(const timeline::Timeline& timeline, const trace::StackTable* stacks, const ProgramParts& parts,
                     const std::vector<Phase>& phases, Likeness likeness) {
   const PeriodSearch search = period::SearchOf(timeline, stacks, parts, phases, likeness);
@@ -217,7 +225,7 @@ StepPeriod SearchBy(const timeline::Timeline& timeline, const trace::StackTable*
   if (!level.has_value()) return {};
   const std::vector<Quiet> quiet = FindQuiet(timeline, search.sequence);
   const Cuts cuts = Refine(search, *level, quiet);
-  if (cuts.size() <= search.LeastSteps()) return {};
+  if (cuts.size() <= search.LeastSteps() || AreLayersOfOnePass(search, cuts)) return {};
   StepPeriod out;
   out.told_from_sizes = stacks == nullptr;
   out.regularity = period::Regularity(search.grams, cuts) * search.Share();

@@ -79,6 +79,97 @@ SeededInput Attempts(std::uint64_t bytes, int failing) {
   return run.Finish();
 }
 
+// Clones of all gradients between the backward pass and the optimizer's step: sets of the sizes of weights, and no
+// copies of them.
+SeededInput GradientsLogged(int steps, std::uint64_t layer_bytes) {
+  SeededRun run({.capacity_bytes = 80 * kGiB});
+  Model(run, 6, layer_bytes);
+  Model(run, 6, layer_bytes / 2);
+  for (int step = 0; step < steps; ++step) {
+    Blocks saved;
+    Blocks gradients;
+    Forward(run, 6, 16 * kMiB, saved);
+    Backward(run, 6, layer_bytes, saved, gradients);
+    Backward(run, 6, layer_bytes / 2, saved, gradients);
+    run.At({{"train.py", 11, "log_gradients"}, kMain});
+    for (int layer = 0; layer < 12; ++layer) run.Allocate(layer < 6 ? layer_bytes : layer_bytes / 2);
+    Optimize(run, 6, layer_bytes);
+    run.Free(gradients);
+  }
+  return run.Finish();
+}
+
+// A rollout without gradients before each update: a part of the training, and no evaluation.
+SeededInput RolloutsKept(int updates, std::uint64_t bytes) {
+  const SeededFrame no_grad = {"/lib/torch/utils/_contextlib.py", 124, "decorate_context"};
+  SeededRun run({.capacity_bytes = 80 * kGiB});
+  Model(run, 6, 16 * kMiB);
+  for (int update = 0; update < updates; ++update) {
+    for (int turn = 0; turn < 8; ++turn) {
+      run.At({{"model.py", 40, "attention"}, {"model.py", 33, "forward"}, {"train.py", 20, "collect"}, no_grad, kMain});
+      core::Block* const hidden = run.Allocate(8 * kMiB);
+      run.At({{"env.py", 7, "frame"}, {"train.py", 22, "collect"}, no_grad, kMain});
+      run.Allocate(bytes);
+      run.Free(hidden);
+    }
+    Blocks saved;
+    Blocks gradients;
+    Forward(run, 6, 16 * kMiB, saved);
+    Backward(run, 6, 16 * kMiB, saved, gradients);
+    Optimize(run, 6, 16 * kMiB);
+    run.Free(gradients);
+  }
+  return run.Finish();
+}
+
+// Batches that raise an error keep what their pass had made; then for a while none does.
+SeededInput BrokenBatchesKept(std::uint64_t bytes) {
+  SeededRun run({.capacity_bytes = 80 * kGiB});
+  Model(run, 6, 64 * kMiB);
+  for (int step = 0; step < 48; ++step) {
+    const bool is_broken = step < 36 && (step * 7) % 5 < 2;
+    Blocks saved;
+    Blocks gradients;
+    run.At({{"train.py", 58, "main"}});
+    core::Block* const batch = run.Allocate(2 * kMiB);
+    Forward(run, 6, bytes, saved);
+    if (!is_broken) {
+      Backward(run, 6, 64 * kMiB, saved, gradients);
+      Optimize(run, 6, 64 * kMiB);
+      run.Free(gradients);
+    }
+    run.Free(batch);
+  }
+  return run.Finish();
+}
+
+// Epochs of two steps and an evaluation of twelve batches, whose outputs a metric keeps.
+SeededInput MetricOverEpochs(int epochs, std::uint64_t bytes) {
+  SeededRun run({.capacity_bytes = 80 * kGiB});
+  Model(run, 6, 64 * kMiB);
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    for (int step = 0; step < 2; ++step) {
+      Blocks saved;
+      Blocks gradients;
+      Forward(run, 6, 16 * kMiB, saved);
+      Backward(run, 6, 64 * kMiB, saved, gradients);
+      Optimize(run, 6, 64 * kMiB);
+      run.Free(gradients);
+    }
+    for (int batch = 0; batch < 12; ++batch) {
+      run.At({{"train.py", 80, "batches"}, {"train.py", 81, "main"}});
+      core::Block* const images = run.Allocate(24 * kMiB);
+      run.At({{"model.py", 44, "mlp"}, {"model.py", 33, "forward"}, {"train.py", 82, "main"}});
+      core::Block* const hidden = run.Allocate(32 * kMiB);
+      run.At({{"model.py", 50, "head"}, {"model.py", 33, "forward"}, {"train.py", 82, "main"}});
+      run.Allocate(bytes);
+      run.Free(hidden);
+      run.Free(images);
+    }
+  }
+  return run.Finish();
+}
+
 // The cache goes back after each step, and every segment is obtained again.
 SeededInput EmptiedEachStep(int steps, int every) {
   SeededRun run({.capacity_bytes = 80 * kGiB});
@@ -121,6 +212,13 @@ std::vector<SeededCase> LeakCases() {
       {"outputs of 12 steps", CauseKind::kOutputsKept, [] { return OutputsKept(12, 100 * kMiB, 1); }},
       {"outputs of every fifth step", CauseKind::kOutputsKept, [] { return OutputsKept(40, 200 * kMiB, 5); }},
       {"outputs of 30 steps", CauseKind::kOutputsKept, [] { return OutputsKept(30, 60 * kMiB, 1); }},
+      {"gradients logged in 20 steps", CauseKind::kOutputsKept, [] { return GradientsLogged(20, 32 * kMiB); }},
+      {"gradients logged in 10 steps", CauseKind::kOutputsKept, [] { return GradientsLogged(10, 96 * kMiB); }},
+      {"rollouts of 12 updates", CauseKind::kOutputsKept, [] { return RolloutsKept(12, 40 * kMiB); }},
+      {"rollouts of 30 updates", CauseKind::kOutputsKept, [] { return RolloutsKept(30, 10 * kMiB); }},
+      {"outputs of evaluations that follow each epoch", CauseKind::kOutputsKept,
+       [] { return MetricOverEpochs(3, 200 * kMiB); }},
+      {"passes of broken batches", CauseKind::kGraphKeptAlive, [] { return BrokenBatchesKept(20 * kMiB); }},
   };
 }
 
