@@ -1,6 +1,7 @@
 #include "analyzer/gpus/gpu_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,11 @@ constexpr Gpu Card(absl::string_view name, absl::string_view driver_name, absl::
           lazy_context_bytes};
 }
 
+constexpr Gpu OfHost(Gpu gpu) {
+  gpu.is_host_memory = true;
+  return gpu;
+}
+
 // Eager: V100: 1343 MiB with a probe tensor's segment of 2 MiB (Hugging Face, "Performance and Scalability", 2022). T4:
 // total - reserved - free of a posted message (14.76 GiB, 13.06 GiB, 835.88 MiB) less 18 MiB of cuBLAS workspaces.
 // Lazy contexts are of torch 2.1 and later.
@@ -214,8 +220,8 @@ constexpr Gpu kGpus[] = {
     Card("H20", "NVIDIA H20", "H100", 9, 0, kH20, Printed(95.00, "github.com/Tencent-Hunyuan/Hunyuan3D-Part issue 9"),
          MeasuredMib(440, "github.com/Tencent-Hunyuan/Hunyuan3D-Part issue 9")),
     Card("GH200", "NVIDIA GH200 480GB", "H100", 9, 0, kGH200, Measured(102'005'473'280, kQuery), std::nullopt),
-    Card("GB10", "NVIDIA GB10", "A100", 12, 1, kGB10,
-         Printed(121.69, "github.com/MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 47"), std::nullopt),
+    OfHost(Card("GB10", "NVIDIA GB10", "A100", 12, 1, kGB10,
+                Printed(121.69, "github.com/MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 47"), std::nullopt)),
     Card("H200", "NVIDIA H200", "H200", 9, 0, kH200, MeasuredMib(143'156, kProperties),
          MeasuredMib(524, "a posted out-of-memory message")),
     Card("B200", "NVIDIA B200", "H200", 10, 0, kB200, MeasuredMib(182'631, kProperties),
@@ -289,6 +295,18 @@ absl::string_view MarkName(Mark mark) {
 std::string CapabilityText(Capability of) { return absl::StrCat(of.major, ".", of.minor); }
 
 absl::Span<const Gpu> Gpus() { return kGpus; }
+
+const Gpu* GpuOfHostMemory(std::uint64_t total_bytes) {
+  constexpr double kMostApart = 0.04;
+  const auto apart = [total_bytes](const Gpu& gpu) {
+    const auto total = static_cast<double>(gpu.total_bytes.value);
+    return std::abs(static_cast<double>(total_bytes) - total) / total;
+  };
+  const absl::Span<const Gpu> gpus = Gpus();
+  const auto nearest =
+      std::min_element(gpus.begin(), gpus.end(), [&apart](const Gpu& a, const Gpu& b) { return apart(a) < apart(b); });
+  return nearest->is_host_memory && apart(*nearest) <= kMostApart ? &*nearest : nullptr;
+}
 
 std::string GpuNames() {
   std::vector<const Gpu*> all;

@@ -64,6 +64,9 @@ struct Gpu {
   GpuFact memory_bus_bits;
   std::optional<GpuFact> eager_context_bytes = {};
   std::optional<GpuFact> lazy_context_bytes = {};
+  // Its memory is the host's own: cudaMemGetInfo gives the host's MemFree as free, which has neither other programs'
+  // memory nor the page cache (github.com/unslothai/unsloth pull request 10704, measured on a GB10).
+  bool is_host_memory = false;
 
   constexpr Capability capability() const { return {compute_major, compute_minor}; }
 };
@@ -88,6 +91,10 @@ absl::Span<const Gpu> Gpus();
 // "V100-16GB", "rtx 4090", "NVIDIA H100 80GB HBM3": letters' case, blanks, '-' and '_' do not count, and a name without
 // its memory will do where one card has it. Errors list the names.
 absl::StatusOr<Gpu> GpuNamed(absl::string_view name);
+
+// The one with the host's memory that has about as much (releases of its system leave up to 4 % more or less), where no
+// other card is nearer; nullptr: none.
+const Gpu* GpuOfHostMemory(std::uint64_t total_bytes);
 
 // "A10, A100-40GB, ...": in the table's order.
 std::string GpuNames();

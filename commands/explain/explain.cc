@@ -21,6 +21,7 @@
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/analyses/steps/steps.h"
 #include "commands/explain/picture/picture_maker.h"
+#include "commands/shared/cards.h"
 #include "commands/shared/traced_run.h"
 
 namespace ashlar::answers {
@@ -266,11 +267,17 @@ bool TellsTheSame(const Explanation& a, const Explanation& b, bool is_chained) {
   return has_figures || is_chained || !raised.has_value() || !other.has_value() || raised->path == other->path;
 }
 
+// Of the device, by the size that the message tells.
+std::string HostMemoryCardOf(const formats::OomMessage& message) {
+  if (!message.total.has_value()) return "";
+  return std::string(CardOfHostMemory(message.total->MiddleBytes()));
+}
+
 }  // namespace
 
 Explanation ExplainMessage(const formats::OomMessage& message, const ExplainSettings& options) {
-  const analyses::OomMessageVerdict verdict =
-      analyses::JudgeOomMessage(message, {.capacity_bytes = options.replay.capacity_bytes});
+  const analyses::OomMessageVerdict verdict = analyses::JudgeOomMessage(
+      message, {.capacity_bytes = options.replay.capacity_bytes, .host_memory_card = HostMemoryCardOf(message)});
   Explanation out;
   out.source = absl::StrCat("out-of-memory message (", message.family, ")", message.truncated ? ", cut off" : "");
   out.verdict = {Headline(message, verdict.kind),

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "allocator/base/units.h"
 #include "analyzer/whatif/advice.h"
+#include "commands/shared/cards.h"
 #include "commands/shared/held_text.h"
 
 namespace ashlar::answers {
@@ -24,6 +25,9 @@ constexpr char kOneTensor[] =
     "look at the shape that the failing line asks for: this one tensor is larger than the whole device";
 constexpr char kFreeTheDevice[] =
     "free the device: see which process holds it, and end it or move this program to another device";
+constexpr char kFreeTheHost[] =
+    "free the host: end what else holds its memory, or hand back its page cache; where MemFree is far below "
+    "MemAvailable, that cache is in the way";
 constexpr char kRaiseTheLimit[] =
     "raise the limit that stopped it: torch.cuda.set_per_process_memory_fraction, or per_process_memory_fraction in "
     "the settings";
@@ -110,6 +114,12 @@ std::vector<Suggestion> OfMessage(const Explanation& e) {
     case OomVerdict::kHealthy:
       return {};
     case OomVerdict::kOutside:
+      if (HasNote(e, "host_memory_device")) {
+        return {
+            {Proof::kUnproven,
+             kFreeTheHost,
+             {"grep -E 'MemFree|MemAvailable' /proc/meminfo", "sudo sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'"}}};
+      }
       return {{Proof::kUnproven, kFreeTheDevice, {ProcessList(e)}}};
     case OomVerdict::kLimit:
       if (HasNote(e, "free_exceeds_tried")) return {{Proof::kUnproven, kFindTheLimit}};

@@ -186,6 +186,11 @@ class CardReplays {
 
 }  // namespace
 
+absl::string_view CardOfHostMemory(std::uint64_t total_bytes) {
+  const gpus::Gpu* const gpu = gpus::GpuOfHostMemory(total_bytes);
+  return gpu == nullptr ? absl::string_view() : gpu->name;
+}
+
 absl::StatusOr<CardTable> ReplayOnCards(const Input& history, const CardsAsked& asked, const Progress& progress) {
   if (history.snapshot() == nullptr) return absl::InvalidArgumentError("this input is no snapshot");
   absl::StatusOr<Recorded> recorded = RecordedOf(*history.snapshot());

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "analyzer/gpus/gpu_table.h"
 #include "commands/shared/input.h"
@@ -64,6 +65,9 @@ struct CardsAsked {
   RanAs ran_as;                     // the recorded run
   std::uint64_t outside_bytes = 0;  // what other libraries of the process hold
 };
+
+// The name of a card that has the host's own memory, of such a size; empty: none.
+absl::string_view CardOfHostMemory(std::uint64_t total_bytes);
 
 // InvalidArgument where the history has nothing to replay.
 absl::StatusOr<CardTable> ReplayOnCards(const Input& history, const CardsAsked& asked, const Progress& progress);

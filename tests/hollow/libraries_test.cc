@@ -246,7 +246,8 @@ TEST_F(LibrariesTest, AWorkspaceIsWhatTheProgramGave) {
   EXPECT_TRUE(IsWorkspace(0x7000, 4096));
   EXPECT_FALSE(IsWorkspace(0x7000, 8192));
   EXPECT_FALSE(IsWorkspace(0x8000, 4096));
-  EXPECT_EQ(cublasSetStream_v2(handle, StreamOf(9)), 0);  // the other stream's stays one
+  EXPECT_TRUE(IsWorkspace(0x7000, std::uint64_t{32} << 20));  // of which a part was given
+  EXPECT_EQ(cublasSetStream_v2(handle, StreamOf(9)), 0);      // the other stream's stays one
   EXPECT_TRUE(IsWorkspace(0x7000, 4096));
   cublasDestroy_v2(handle);
   EXPECT_EQ(cublasSetWorkspace_v2(handle, StreamOf(0x9000), 4096), 1);

@@ -263,6 +263,26 @@ CauseFinding WorkspacesOfBlocks(const CauseContext& context) {
   return out;
 }
 
+// By their owner: cuBLAS keeps one for each stream that it works on.
+CauseFinding OwnedWorkspaces(const CauseContext& context, const HeldByName& held) {
+  constexpr CauseKind kKind = CauseKind::kWorkspaces;
+  constexpr std::size_t kMany = 4;  // a program on a stream or two has no choice
+  CauseFinding out = Found(kKind, Confidence::kProven, 0);
+  std::vector<std::size_t> blocks;
+  for (const HeldRow& row : held.rows) {
+    if (row.holder.kind != "workspace") continue;
+    out.bytes += row.bytes;
+    blocks.insert(blocks.end(), row.indices.begin(), row.indices.end());
+  }
+  const std::string sentence = absl::StrCat("cuBLAS keeps ", FormatCount(blocks.size()), " workspaces of together ",
+                                            FormatBytes(out.bytes), ", one for each stream that it works on");
+  if (blocks.size() < kMany || !IsMaterial(context, out.bytes)) return Absent(kKind, sentence);
+  std::sort(blocks.begin(), blocks.end());
+  TakeBlocks(context, std::move(blocks), out);
+  out.evidence.push_back(sentence);
+  return out;
+}
+
 // What of the memory outside is not this process's own context, where it is known that others use the device.
 std::uint64_t HeldByOthers(const CauseContext& context, const Outside& outside) {
   const std::optional<SharedDevice>& shared = context.device.shared;
@@ -346,7 +366,8 @@ CauseFinding DetectWorkspaces(const CauseContext& context) {
   const CauseKind kind = CauseKind::kWorkspaces;
   const bool has_stacks = context.history.has_value() && context.history->HasStacks();
   if (has_stacks) {
-    CauseFinding out = WorkspacesOfBlocks(context);
+    const HeldByName* const held = context.history->Owners();
+    CauseFinding out = held != nullptr ? OwnedWorkspaces(context, *held) : WorkspacesOfBlocks(context);
     if (out.finding == Finding::kFound) return out;
   }
   const std::optional<Outside> outside = OutsideOf(context);

@@ -328,7 +328,12 @@ void WriteOtherProcess(const OomMessage& message, OomMessageVerdict& verdict) {
     Add(out, absl::StrCat("Memory outside this allocator: ", Print(verdict.outside->value_bytes),
                           " of the device is held "
                           "elsewhere, far more than a context (0.5 to 1.8 GiB); without it the request fits."));
-    Add(out, "Who holds it is not in this message: look at the device's process list (nvidia-smi, rocm-smi, npu-smi).");
+    const bool is_of_host = std::any_of(verdict.notes.begin(), verdict.notes.end(),
+                                        [](const trace::Note& note) { return note.name == "host_memory_device"; });
+    Add(out, is_of_host
+                 ? "It is memory of the host: of its programs, and its page cache. /proc/meminfo tells them apart."
+                 : "Who holds it is not in this message: look at the device's process list (nvidia-smi, "
+                   "rocm-smi, npu-smi).");
   }
   if (!verdict.headroom) return;
   const std::int64_t headroom = verdict.headroom->value_bytes;

@@ -55,6 +55,12 @@ class Judge {
  public:
   Judge(const OomMessage& message, const OomJudgeOptions& options) : message_(message) {
     verdict_.notes = message.notes;
+    if (!options.host_memory_card.empty()) {
+      Note("host_memory_device",
+           absl::StrCat("a device of this size is a ", options.host_memory_card,
+                        ", whose memory is the host's own: what is free is the host's MemFree, so that the memory of "
+                        "all programs and the page cache lie outside; nvidia-smi does not list them"));
+    }
     total_ = Known(message.total);
     if (!total_ && options.capacity_bytes && *options.capacity_bytes < (std::uint64_t{1} << 56)) {
       total_ = Exactly(static_cast<std::int64_t>(*options.capacity_bytes));

@@ -73,6 +73,7 @@ struct OomAccounting {
 
 struct OomJudgeOptions {
   std::optional<std::uint64_t> capacity_bytes;  // of the device, used where the message does not tell it
+  std::string host_memory_card = {};            // the device by its size, where its memory is the host's own
 };
 
 struct OomMessageVerdict {

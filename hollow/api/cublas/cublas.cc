@@ -93,10 +93,13 @@ void NoteWorkspace(const void* workspace, std::uint64_t bytes) {
   Workspaces().bytes[reinterpret_cast<std::uint64_t>(workspace)] = bytes;
 }
 
+// PyTorch gives cuBLASLt the first part of what it made for cuBLAS: from compute capability 9.0 on, 32 MiB.
 bool IsWorkspace(std::uint64_t address, std::uint64_t bytes) {
+  constexpr std::uint64_t kOfCublas = std::uint64_t{32} << 20;
   const std::lock_guard<std::mutex> lock(Workspaces().mutex);
   const auto found = Workspaces().bytes.find(address);
-  return found != Workspaces().bytes.end() && found->second == bytes;
+  if (found == Workspaces().bytes.end()) return false;
+  return found->second == bytes || (bytes == kOfCublas && found->second < bytes);
 }
 
 CublasHandle* FindCublas(const void* handle) { return cublas_handles.Find(handle); }

@@ -67,6 +67,17 @@ TEST(SuggestionsTest, AnothersMemoryIsLookedForWhereItLies) {
   EXPECT_THAT(actions[0].lines, ElementsAre("nvidia-smi"));
 }
 
+// Of a GB10, as its driver tells it: no process is named, and 119 to 122 GiB are the device.
+TEST(SuggestionsTest, AnothersMemoryOfADeviceThatIsTheHostsIsLookedForThere) {
+  const std::vector<Suggestion> actions = Actions(
+      "CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 119.64 GiB of which 1.52 GiB is "
+      "free. Of the allocated memory 29.80 GiB is allocated by PyTorch, and 650.00 MiB is reserved by PyTorch but "
+      "unallocated.");
+  ASSERT_THAT(actions, SizeIs(1));
+  ASSERT_THAT(actions[0].lines, SizeIs(2));
+  EXPECT_THAT(actions[0].lines[0], HasSubstr("/proc/meminfo"));
+}
+
 // A failure with two rows that get past it: the second with the lower peak.
 Explanation PastTwoWays() {
   Explanation out;
