@@ -21,11 +21,13 @@ TRIED = {  # name -> (environment, script, ranks); then flags, and seconds that 
 }
 
 MIB = 1 << 20
-# name -> (environment, script, a library that it opens first, what it must tell)
+# CuPy 13 looks for NVIDIA's libraries in the system alone, and not in the wheels beside it.
+CUPY_13_OPENS = 'libnvrtc.so.12 libcublas.so.12 libnvJitLink.so.12 libcusparse.so.12 libcusolver.so.11 libcufft.so.11 libcurand.so.10'
+# name -> (environment, script, libraries that it opens first, what it must tell)
 LINKED = {
     'CuPy 14': ('cupy-14', 'try_cupy.py', '', {
         'used': 4 * MIB, 'variable': 1024, 'shapes': [[512, 512], [512, 512], [4]], 'pinned': 65536}),
-    'CuPy 13, CUDA 12': ('cupy-13', 'try_cupy.py', 'libnvrtc.so.12', {
+    'CuPy 13, CUDA 12': ('cupy-13', 'try_cupy.py', CUPY_13_OPENS, {
         'used': 4 * MIB, 'variable': 1024, 'shapes': [[512, 512], [512, 512], [4]], 'pinned': 65536}),
     'RMM': ('rmm', 'try_rmm.py', '', {'sizes': [MIB] * 4}),
     'cuda.bindings': ('cuda-bindings', 'try_cuda_bindings.py', '', {
@@ -59,15 +61,15 @@ def measure(bench, environment, script, ranks, flags=(), most_seconds=120):
     return verdict
 
 
-def library_of(python, name):
-    """The path of one of NVIDIA's libraries in an environment; none where `name` is empty."""
+def libraries_of(python, names):
+    """The paths of NVIDIA's libraries in an environment, in the order of their names."""
     packages = os.path.join(os.path.dirname(os.path.dirname(python)), 'lib', 'python3*', 'site-packages', 'nvidia')
-    return glob.glob(os.path.join(packages, '*', 'lib', name)) if name else []
+    return [path for name in names.split() for path in glob.glob(os.path.join(packages, '*', 'lib', name))]
 
 
 def measure_linked(bench, environment, script, library, did):
     python, verdict = venvs.python_of(environment), Verdict()
-    run = bench.dry_run(python, [script] + library_of(python, library), AMPLE, most_seconds=300, cwd=PROGRAMS,
+    run = bench.dry_run(python, [script] + libraries_of(python, library), AMPLE, most_seconds=300, cwd=PROGRAMS,
                         keeps=False)
     verdict.cells['time'] = seconds(run.seconds)
     if run.code != 0:

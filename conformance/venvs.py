@@ -27,7 +27,7 @@ WANTED = {
     'onnxruntime': ['onnxruntime-gpu[cuda,cudnn]', 'onnx'],
     'jax': ['jax[cuda13]'],
     'cupy-14': ['cupy-cuda13x[ctk]', 'numpy'],
-    'cupy-13': ['cupy-cuda12x==13.6.0', 'numpy<2.4', 'nvidia-cuda-nvrtc-cu12', 'nvidia-cublas-cu12',
+    'cupy-13': ['cupy-cuda12x==13.6.0', 'numpy<2.4', 'nvidia-cuda-nvrtc-cu12', 'nvidia-cuda-runtime-cu12', 'nvidia-cublas-cu12',
                 'nvidia-cusolver-cu12', 'nvidia-cusparse-cu12', 'nvidia-cufft-cu12', 'nvidia-curand-cu12'],
     'rmm': ['rmm-cu13', 'numpy'],
     'cuda-bindings': ['cuda-bindings', 'numpy'],

@@ -1,14 +1,14 @@
 """CuPy: its pools, kernels of its own and of the program, libraries of NVIDIA's, and a request that finds no memory.
 
-    python try_cupy.py [FILE]     a library to open first: CuPy 13 looks for NVRTC on the linker's path alone
+    python try_cupy.py [FILE...]     libraries to open first: CuPy 13 looks for them on the linker's path alone
 """
 
 import ctypes
 import json
 import sys
 
-if len(sys.argv) > 1:
-    ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+for library in sys.argv[1:]:
+    ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
 
 import cupy
 import cupyx.scipy.sparse
