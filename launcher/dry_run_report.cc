@@ -137,12 +137,16 @@ std::vector<Assumption> Assumptions(const RunReport& report) {
   if (machine.has_limit) {
     out.push_back({"memory of a device", machine.total.bytes, machine.total.mark, machine.total.source});
   }
-  out.push_back({"CUDA context of each process", machine.context.bytes, machine.context.mark, machine.context.source});
-  out.push_back(
-      {"workspaces that cuDNN and other libraries ask for", 0, "assumed", "they depend on the kernels chosen"});
-  out.push_back({"NCCL's own buffers", 0, "assumed", "they depend on its version, the links and the ranks"});
   out.push_back({"time", std::nullopt, "assumed", TimeAssumed(report)});
   return out;
+}
+
+std::optional<DeviceAccount> AccountOf(const RunReport& report) { return AccountOf(report.results, report.machine); }
+
+std::optional<Condition> FitsUnless(const RunReport& report) {
+  if (!report.machine.has_limit || FitOf(report) != FitState::kFits) return std::nullopt;
+  const std::optional<DeviceAccount> account = AccountOf(report);
+  return account.has_value() ? ConditionOf(*account, report.machine.total.bytes) : std::nullopt;
 }
 
 namespace {
@@ -185,6 +189,7 @@ namespace {
 
 // How a figure is known.
 const std::vector<absl::string_view> kMarks = {"measured", "published", "assumed", "given"};
+const std::vector<absl::string_view> kAccountMarks = {"measured", "computed", "published", "assumed", "given"};
 
 }  // namespace
 
@@ -473,6 +478,50 @@ const Fields<cli::Assumption>& FieldsOf<cli::Assumption>() {
 }
 
 template <>
+const Fields<cli::AccountPart>& FieldsOf<cli::AccountPart>() {
+  using Part = cli::AccountPart;
+  static const auto* fields =
+      new Fields<Part>(Fields<Part>("account_part")
+                           .Add("name", &Part::name, "Whose it is: PyTorch's allocator, CUDA context, NCCL.")
+                           .Add(
+                               "least_bytes", [](const auto& of) { return of.bytes.least_bytes; }, "It takes so much.")
+                           .Add(
+                               "most_bytes", [](const auto& of) { return of.bytes.most_bytes; },
+                               "And perhaps as much as this; the same where it is known.")
+                           .Add("in_peak", &Part::is_in_peak, "Whether peak_bytes has it; else it comes on top.")
+                           .AddWord("mark", &Part::mark, kAccountMarks,
+                                    "How it is known; computed: by the library's own rules and what the run called.")
+                           .Add("source", &Part::source, "Where it is from."));
+  return *fields;
+}
+
+template <>
+const Fields<cli::DeviceAccount>& FieldsOf<cli::DeviceAccount>() {
+  using Account = cli::DeviceAccount;
+  static const auto* fields = new Fields<Account>(
+      Fields<Account>("account")
+          .AddCount("device", &Account::ordinal, "The one that takes most, as CUDA counts them.")
+          .Add("peak_bytes", &Account::peak_bytes, "Of all processes on it, contexts included.")
+          .Add(
+              "beside_least_bytes", [](const auto& of) { return of.Beside().least_bytes; },
+              "What libraries take on top on a GPU, at least.")
+          .Add(
+              "beside_most_bytes", [](const auto& of) { return of.Beside().most_bytes; }, "And at most.")
+          .Add("parts", &Account::parts, "First those of the peak; most bytes first."));
+  return *fields;
+}
+
+template <>
+const Fields<cli::Condition>& FieldsOf<cli::Condition>() {
+  using cli::Condition;
+  static const auto* fields =
+      new Fields<Condition>(Fields<Condition>("condition")
+                                .Add("who", &Condition::who, "NCCL, or libraries where none alone decides.")
+                                .Add("bytes", &Condition::bytes, "With more than this it does not fit."));
+  return *fields;
+}
+
+template <>
 const Fields<cli::RefusedCall>& FieldsOf<cli::RefusedCall>() {
   using cli::RefusedCall;
   static const auto* fields =
@@ -492,6 +541,9 @@ const Fields<cli::RunReport>& FieldsOf<cli::RunReport>() {
           .Add("fits", &cli::FitsOf,
                "False: a request found no memory. True: none did, and the program came to its end. Null: no process "
                "used a device, or the program ended before its end.")
+          .Add("fits_unless", &cli::FitsUnless,
+               "Where fits is true and libraries may take more than there is to spare: which, and how much is too "
+               "much; else null.")
           .Add("ended_early", &cli::EndedEarly,
                "With what the program ended before its end; null where it ended with exit code 0 and no process died. "
                "peak_bytes is then what was seen until then.")
@@ -508,7 +560,11 @@ const Fields<cli::RunReport>& FieldsOf<cli::RunReport>() {
           .Add(
               "made_up", [](const auto& of) { return cli::MadeUpSum{cli::MadeUpTotal(of), cli::MadeUpValues(of)}; },
               "Reads of what only a kernel would have written.")
-          .Add("assumptions", &cli::Assumptions, "What was taken for granted.")
+          .Add(
+              "account", [](const auto& of) { return cli::AccountOf(of); },
+              "Whose the memory of a device is, and what libraries take beside it; null: no process left its "
+              "accounting.")
+          .Add("assumptions", &cli::Assumptions, "What else was taken for granted.")
           .Add("not_supported", &cli::RefusedCalls, "Calls that were answered so, most first.")
           .AddCount(
               "explained_pid",

@@ -10,6 +10,7 @@
 
 #include "commands/explain/explanation.h"
 #include "launcher/cards.h"
+#include "launcher/device_account.h"
 #include "launcher/machine.h"
 #include "launcher/results.h"
 
@@ -67,6 +68,10 @@ std::vector<MadeUpValue> MadeUpValues(const RunReport& report);
 std::uint64_t MadeUpTotal(const RunReport& report);
 std::vector<RefusedCall> RefusedCalls(const RunReport& report);
 std::vector<Assumption> Assumptions(const RunReport& report);
+// Of the device that takes most; nullopt: no process left its accounting.
+std::optional<DeviceAccount> AccountOf(const RunReport& report);
+// Where it fits: what libraries must not take more than; nullopt: it fits whatever they take, or has no limit.
+std::optional<Condition> FitsUnless(const RunReport& report);
 
 std::string ToText(const RunReport& report);
 std::string ToMarkdown(const RunReport& report);

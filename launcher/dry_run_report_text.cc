@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "allocator/base/units.h"
+#include "analyzer/libraries/owners.h"
 #include "commands/explain/explain_report.h"
 #include "commands/shared/layout.h"
 #include "commands/shared/markdown.h"
@@ -67,7 +68,12 @@ std::string Headline(const RunReport& r) {
   }
   if (!r.machine.has_limit) return absl::StrCat("peak ", FormatBytes(peak), on);
   const std::uint64_t spare = r.machine.total.bytes - std::min(peak, r.machine.total.bytes);
-  return absl::StrCat("fits", on, ": peak ", FormatBytes(peak), ", ", FormatBytes(spare), " to spare");
+  const std::optional<Condition> unless = FitsUnless(r);
+  const std::string condition =
+      unless.has_value() ? absl::StrCat(" unless ", unless->who, unless->who == "libraries" ? " take" : " takes",
+                                        " more than ", FormatBytes(unless->bytes))
+                         : "";
+  return absl::StrCat("fits", on, condition, ": peak ", FormatBytes(peak), ", ", FormatBytes(spare), " to spare");
 }
 
 constexpr char kMendFirst[] =
@@ -111,7 +117,10 @@ void AppendLibraries(const AccountedDevice& device, std::string& out) {
   const auto is_others = [](const LibraryBytes& library) { return library.name != kAllocatorOfTorch; };
   if (std::none_of(device.libraries.begin(), device.libraries.end(), is_others)) return;
   const auto append = [](std::string* text, const LibraryBytes& library) {
-    absl::StrAppend(text, library.name.empty() ? "unknown" : Printable(library.name), " ", FormatBytes(library.bytes));
+    const std::string owner = libraries::OwnerOf(library.name);
+    const bool has_name = library.name.empty() || owner == library.name;
+    absl::StrAppend(text, Printable(has_name ? owner : absl::StrCat(owner, " (", library.name, ")")), " ",
+                    FormatBytes(library.bytes));
   };
   const std::size_t shown = std::min(device.libraries.size(), kMostLibraries);
   absl::StrAppend(&out, std::string(19, ' '), "asked for by ",
@@ -359,6 +368,28 @@ void AppendMadeUp(const RunReport& r, std::string& out) {
   absl::StrAppend(&out, "  only a kernel would have written them; they read as ", r.machine.values, " (--values)\n");
 }
 
+std::string IntervalText(const libraries::BytesBetween& bytes) {
+  if (bytes.least_bytes == bytes.most_bytes) return FormatBytes(bytes.most_bytes);
+  return absl::StrCat(FormatBytes(bytes.least_bytes), " to ", FormatBytes(bytes.most_bytes));
+}
+
+void AppendAccount(const RunReport& r, std::string& out) {
+  const std::optional<DeviceAccount> account = AccountOf(r);
+  if (!account.has_value()) return;
+  AppendSection("ACCOUNT",
+                absl::StrCat("device ", account->ordinal, ", peak ", FormatBytes(account->peak_bytes),
+                             account->Beside().most_bytes > 0
+                                 ? absl::StrCat("; on top, of libraries: ", IntervalText(account->Beside()))
+                                 : ""),
+                out);
+  for (const AccountPart& part : account->parts) {
+    out += part.is_in_peak ? "    " : "  + ";
+    AppendWrapped(absl::StrCat(Printable(part.name), ": ", IntervalText(part.bytes), ", ", part.mark, ": ",
+                               Printable(part.source)),
+                  4, out);
+  }
+}
+
 void AppendAssumed(const RunReport& r, std::string& out) {
   if (!UsedADevice(r)) return;
   AppendSection("ASSUMED", "", out);
@@ -389,6 +420,7 @@ std::string ToText(const RunReport& r) {
   AppendProcesses(r, out);
   AppendCards(r, out);
   AppendMadeUp(r, out);
+  AppendAccount(r, out);
   AppendAssumed(r, out);
   AppendRefused(r, out);
   for (const std::string& note : r.notes)

@@ -47,6 +47,30 @@ std::vector<LibraryBytes> LibrariesOf(const json& device) {
   return out;
 }
 
+const json& GetObject(const json& object, const char* key) {
+  static const json kEmpty = json::object();
+  return object.is_object() && object.contains(key) && object[key].is_object() ? object[key] : kEmpty;
+}
+
+bool GetBool(const json& object, const char* key) { return object.is_object() && object.value(key, json()) == true; }
+
+LibraryCalls LibraryCallsOf(const json& file) {
+  const json& use = GetObject(file, "library_use");
+  LibraryCalls out{.has_cudnn = GetBool(use, "cudnn")};
+  for (const json& of : GetArray(use, "cublas"))
+    out.cublas.push_back({Get<int>(of, "device"), Get<int>(of, "handles")});
+  const json& nccl = GetObject(use, "nccl");
+  out.nccl_version = Get<int>(nccl, "version");
+  for (const auto& [name, value] : GetObject(nccl, "settings").items()) {
+    if (value.is_string()) out.nccl_settings[name] = value.get<std::string>();
+  }
+  for (const json& of : GetArray(nccl, "communicators")) {
+    out.communicators.push_back(
+        {Get<int>(of, "device"), {Get<int>(of, "ranks"), GetBool(of, "collectives"), Get<int>(of, "peers")}});
+  }
+  return out;
+}
+
 ProcessAccounting AccountingOf(const json& file) {
   ProcessAccounting out;
   out.program = Get<std::string>(file, "program");
@@ -69,6 +93,7 @@ ProcessAccounting AccountingOf(const json& file) {
   }
   out.made_up_total = Get<std::uint64_t>(file, "made_up_total");
   out.calls_lost = Get<std::uint64_t>(file, "calls_lost");
+  out.library_calls = LibraryCallsOf(file);
   return out;
 }
 

@@ -10,11 +10,13 @@
 #define ASHLAR_LAUNCHER_RESULTS_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "analyzer/libraries/nccl_memory.h"
 
 namespace ashlar::cli {
 
@@ -46,6 +48,23 @@ struct MadeUpValue {
   std::uint64_t bytes = 0;
 };
 
+// What a process had of NVIDIA's libraries that take memory for themselves, when that was most.
+struct CublasHandles {
+  int device = 0;
+  int handles = 0;
+};
+struct DeviceCommunicator {
+  int device = 0;
+  libraries::CommunicatorUse communicator;
+};
+struct LibraryCalls {
+  bool has_cudnn = false;
+  std::vector<CublasHandles> cublas = {};
+  int nccl_version = 0;
+  std::map<std::string, std::string> nccl_settings = {};
+  std::vector<DeviceCommunicator> communicators = {};
+};
+
 struct ProcessAccounting {
   std::string program;
   std::vector<std::string> arguments;
@@ -57,6 +76,7 @@ struct ProcessAccounting {
   std::vector<MadeUpValue> made_up;
   std::uint64_t made_up_total = 0;
   std::uint64_t calls_lost = 0;  // that --calls could not write
+  LibraryCalls library_calls;
 };
 
 struct TorchDevice {

@@ -20,6 +20,7 @@
 #include "analyzer/analyses/causes/cause.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/analyses/steps/steps.h"
+#include "commands/explain/by_library.h"
 #include "commands/explain/picture/picture_maker.h"
 #include "commands/shared/cards.h"
 #include "commands/shared/traced_run.h"
@@ -209,6 +210,9 @@ absl::StatusOr<Explanation> ExplainCalls(const trace::Snapshot& snapshot, const 
   out.verdict = is_state_alone ? JudgeState(live, trace->device) : JudgeCalls(timeline, moment);
   out.memory = is_state_alone ? MemoryOfState(live) : MemoryOfCalls(timeline, moment, TotalOfDevice(*trace, settings));
   out.memory.holders.stacks = analyses::LiveLines(timeline.StateAt(moment), snapshot.stacks, kMostCallLines);
+  if (snapshot.stacks.stack_count() > 0) {
+    out.memory.by_library = ByLibraryAt(timeline.StateAt(moment), snapshot, trace->device);
+  }
   if (!is_state_alone) {
     out.failure = FailureOfCalls(timeline, moment);
     out.memory.at_end = std::move(live);

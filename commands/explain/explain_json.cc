@@ -477,6 +477,10 @@ const Fields<answers::Explanation>& FieldsOf<answers::Explanation>() {
               "What a program that calls the device itself had not freed when the trace ends; null for the trace of an "
               "allocator.")
           .Add(
+              "by_library", [](const auto& of) -> const auto& { return of.memory.by_library; },
+              "Whose the memory is, of a program that calls the device itself; null for the trace of an allocator, and "
+              "where no stacks were recorded.")
+          .Add(
               "message", [](const auto& of) -> const auto& { return of.failure.message; },
               "Of an out-of-memory message: who raised it, and its figures; null without one.")
           .Add(

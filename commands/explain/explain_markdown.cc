@@ -113,6 +113,18 @@ void AppendHolders(const answers::Explanation& e, std::string& out) {
                       {"bytes", "blocks", "line"}, {"---:", "---:", "---"}, rows, out);
 }
 
+void AppendByLibraryTable(const answers::Explanation& e, std::string& out) {
+  if (!e.memory.by_library.has_value() || e.memory.by_library->owners.size() < 2) return;
+  std::vector<MarkdownCells> rows;
+  for (const answers::OwnedBytes& of : e.memory.by_library->owners) {
+    rows.push_back({FormatBytes(of.bytes), FormatCount(of.blocks), MarkdownText(of.owner)});
+  }
+  if (e.memory.by_library->rest_bytes.has_value()) {
+    rows.push_back({FormatBytes(*e.memory.by_library->rest_bytes), "", "beside, by the driver"});
+  }
+  AppendMarkdownTable("By library", "", {"bytes", "blocks", "library"}, {"---:", "---:", "---"}, rows, out);
+}
+
 void AppendSettings(const answers::Explanation& e, std::string& out) {
   std::vector<MarkdownCells> rows;
   for (const whatif::WhatIfRow& row : e.what_ifs.rows) {
@@ -151,6 +163,7 @@ std::string ToMarkdown(const std::vector<answers::Explanation>& explanations) {
     AppendWhy(e, out);
     AppendNames(e, out);
     AppendHolders(e, out);
+    AppendByLibraryTable(e, out);
     AppendSettings(e, out);
     if (!e.verdict.next.sentence.empty())
       absl::StrAppend(&out, "\n**Next** ", MarkdownText(e.verdict.next.sentence), "\n");

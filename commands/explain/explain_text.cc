@@ -233,6 +233,29 @@ void AppendStacks(const answers::Explanation& e, std::string& out) {
   AppendLines(e.memory.holders.stacks, out);
 }
 
+// "NCCL (libnccl.so.2)"
+std::string OwnerText(const answers::OwnedBytes& of) {
+  const std::string name = of.file.substr(of.file.rfind('/') + 1);
+  return absl::StrContains(of.owner, name) ? of.owner : absl::StrCat(of.owner, " (", name, ")");
+}
+
+void AppendByLibrary(const answers::Explanation& e, std::string& out) {
+  if (!e.memory.by_library.has_value()) return;
+  const answers::ByLibrary& whose = *e.memory.by_library;
+  if (whose.owners.size() < 2 && !whose.rest_bytes.has_value()) return;
+  AppendSection("BY LIBRARY", "live allocations by the library that asked the device for them, at the same moment",
+                out);
+  for (const answers::OwnedBytes& of : whose.owners) {
+    out += absl::StrFormat("  %11s  in %6s blocks  %s\n", FormatBytes(of.bytes), FormatCount(of.blocks),
+                           MiddleCut(Printable(OwnerText(of)), LabelRoom(32, kLabelWidth)));
+  }
+  if (!whose.rest_bytes.has_value()) return;
+  out += absl::StrFormat("  %11s  beside: ", FormatBytes(*whose.rest_bytes));
+  AppendWrapped(absl::StrCat("the context, kernels, what pools hold, other processes: the driver said ",
+                             FormatBytes(*whose.in_use_bytes), " in use"),
+                15, out);
+}
+
 void AppendAtEnd(const answers::Explanation& e, std::string& out) {
   if (!e.memory.at_end.has_value() || e.memory.at_end->blocks == 0) return;
   AppendSection("NOT FREED",
@@ -365,6 +388,7 @@ std::string AfterCauses(const answers::Explanation& e) {
   AppendStacks(e, out);
   AppendLabels(e, out);
   AppendHost(e, out);
+  AppendByLibrary(e, out);
   AppendAtEnd(e, out);
   AppendSizes(e, out);
   AppendFailure(e.failure.recorded, out);

@@ -21,6 +21,7 @@
 #include "analyzer/analyses/message/oom_message_verdict.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/timeline/timeline.h"
+#include "commands/explain/by_library.h"
 #include "commands/explain/labelled_memory.h"
 
 namespace ashlar::answers {
@@ -74,8 +75,9 @@ struct Memory {
   PeakFigures peak = {};
   LiveHolders holders = {};
   PinLines pins = {};
-  std::optional<HostFigures> host = {};  // pinned memory of the host; nullopt: not recorded
-  std::optional<LiveAtEnd> at_end = {};  // nullopt: a caching allocator's trace, which says that itself
+  std::optional<HostFigures> host = {};      // pinned memory of the host; nullopt: not recorded
+  std::optional<LiveAtEnd> at_end = {};      // nullopt: a caching allocator's trace, which says that itself
+  std::optional<ByLibrary> by_library = {};  // likewise, and where no file of code is known
 };
 
 // What is known of the device beside the timeline.
@@ -84,7 +86,7 @@ struct KnownDevice {
   std::optional<std::uint64_t> outside_bytes = {};  // without an out-of-memory event (a simulated device: 0)
 };
 
-// All of it but labels, host and at_end, which no timeline tells.
+// All of it but labels, host, at_end and by_library, which no timeline tells.
 Memory MemoryAt(const analyses::CauseHistory& history, const KnownDevice& device);
 // Where the device is said to have less than what was held of it, which MemoryAt then leaves out.
 std::vector<trace::Note> NotesOnCapacity(const Memory& memory, const KnownDevice& device);

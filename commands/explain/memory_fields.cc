@@ -167,6 +167,33 @@ const Fields<answers::HostFigures>& FieldsOf<answers::HostFigures>() {
 }
 
 template <>
+const Fields<answers::OwnedBytes>& FieldsOf<answers::OwnedBytes>() {
+  using answers::OwnedBytes;
+  static const auto* fields = new Fields<OwnedBytes>(
+      Fields<OwnedBytes>("owned_bytes")
+          .Add("owner", &OwnedBytes::owner, "NCCL, cuBLAS, the program (simulate), libmine.so.")
+          .AddNonEmpty("file", &OwnedBytes::file, "Of the code that asked the device; null: not known.")
+          .Add("bytes", &OwnedBytes::bytes, "Bytes of its allocations, as it asked for them.")
+          .Add("blocks", &OwnedBytes::blocks, "Number of those."));
+  return *fields;
+}
+
+template <>
+const Fields<answers::ByLibrary>& FieldsOf<answers::ByLibrary>() {
+  using answers::ByLibrary;
+  static const auto* fields = new Fields<ByLibrary>(
+      Fields<ByLibrary>("by_library")
+          .Add("owners", &ByLibrary::owners, "Live allocations by the library whose code asked, most bytes first.")
+          .Add("in_use_bytes", &ByLibrary::in_use_bytes,
+               "Of the device, by all processes, as the driver said when the program had asked for most; null: it was "
+               "not asked.")
+          .Add("rest_bytes", &ByLibrary::rest_bytes,
+               "Of that, what the program had not asked for: its context and kernels, what pools hold, other "
+               "processes."));
+  return *fields;
+}
+
+template <>
 const Fields<answers::LiveAtEnd>& FieldsOf<answers::LiveAtEnd>() {
   using answers::LiveAtEnd;
   static const auto* fields = new Fields<LiveAtEnd>(

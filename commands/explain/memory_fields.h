@@ -24,6 +24,10 @@ const Fields<answers::LabelLine>& FieldsOf<answers::LabelLine>();
 template <>
 const Fields<answers::HostFigures>& FieldsOf<answers::HostFigures>();
 template <>
+const Fields<answers::OwnedBytes>& FieldsOf<answers::OwnedBytes>();
+template <>
+const Fields<answers::ByLibrary>& FieldsOf<answers::ByLibrary>();
+template <>
 const Fields<answers::LiveAtEnd>& FieldsOf<answers::LiveAtEnd>();
 
 }  // namespace ashlar::report

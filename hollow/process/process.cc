@@ -134,6 +134,7 @@ void InParent() { g_process->mutex.unlock(); }
 void InChild() {
   g_process->is_orphan = g_process->is_orphan || HasContext(*g_process);
   g_process->tally.Clear();
+  g_process->library_use.Clear();
   g_process->mutex.unlock();
 }
 
@@ -199,6 +200,7 @@ CublasHold HoldForCublas() {
   Process& process = TheProcess();
   const std::lock_guard<std::mutex> lock(process.mutex);
   const int device = CurrentDevice();
+  process.library_use.AddCublas(device);
   return {device, process.devices[device]->HoldForCublas()};
 }
 
@@ -206,7 +208,10 @@ void ReturnHold(const CublasHold& hold) {
   Process& process = TheProcess();
   const std::lock_guard<std::mutex> lock(process.mutex);
   process.devices[hold.device]->ReturnHold(hold.number);
+  process.library_use.RemoveCublas(hold.device);
 }
+
+void NoteCudnn() { TheProcess().library_use.AddCudnn(); }
 
 bool IsKnown(std::uint64_t address, std::uint64_t bytes) {
   Process& process = TheProcess();
@@ -298,6 +303,50 @@ void WriteTally(const Tally& tally, std::ostream& out) {
   out << "],\"made_up_total\":" << total;
 }
 
+// Settings of NCCL by which its memory goes (analyzer/libraries).
+constexpr const char* kNcclSettings[] = {"NCCL_BUFFSIZE",           "NCCL_LL_BUFFSIZE",       "NCCL_LL128_BUFFSIZE",
+                                         "NCCL_MIN_NCHANNELS",      "NCCL_MAX_NCHANNELS",     "NCCL_MIN_CTAS",
+                                         "NCCL_MAX_CTAS",           "NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS",
+                                         "NCCL_NCHANNELS_PER_PEER", "NCCL_NVLS_ENABLE",       "NCCL_NVLS_NCHANNELS",
+                                         "NCCL_P2P_DISABLE"};
+
+void WriteNcclSettings(std::ostream& out) {
+  out << "\"settings\":{";
+  const char* comma = "";
+  for (const char* name : kNcclSettings) {
+    const char* value = std::getenv(name);
+    if (value == nullptr) continue;
+    out << comma << Quoted(name) << ":" << Quoted(value);
+    comma = ",";
+  }
+  out << "}";
+}
+
+void WriteCommunicators(const std::vector<LibraryUse::Communicator>& communicators, std::ostream& out) {
+  out << "\"communicators\":[";
+  const char* comma = "";
+  for (const LibraryUse::Communicator& of : communicators) {
+    out << comma << "{\"device\":" << of.device << ",\"ranks\":" << of.ranks
+        << ",\"collectives\":" << (of.has_collectives ? "true" : "false") << ",\"peers\":" << of.peers.size() << "}";
+    comma = ",";
+  }
+  out << "]";
+}
+
+void WriteLibraryUse(const LibraryUse::Summary& use, std::ostream& out) {
+  out << ",\"library_use\":{\"cudnn\":" << (use.has_cudnn ? "true" : "false") << ",\"cublas\":[";
+  const char* comma = "";
+  for (const auto& [device, handles] : use.cublas_handles) {
+    out << comma << "{\"device\":" << device << ",\"handles\":" << handles << "}";
+    comma = ",";
+  }
+  out << "],\"nccl\":{\"version\":" << use.nccl_version << ",";
+  WriteNcclSettings(out);
+  out << ",";
+  WriteCommunicators(use.communicators, out);
+  out << "}}";
+}
+
 void WriteReport(Process& process) {
   const QuietFileLimit quiet;
   const std::vector<std::string> words = CommandLine();
@@ -309,6 +358,7 @@ void WriteReport(Process& process) {
   out << ",\"pinned_peak_bytes\":" << process.allocations.pinned_peak_bytes();
   out << ",\"found_done\":" << process.streams.found_done();
   WriteTally(process.tally, out);
+  WriteLibraryUse(process.library_use.Most(), out);
   out << ",\"calls_lost\":" << process.calls.lost() << "}\n";
   const std::string name = process.settings.run_folder + "/process-" + std::to_string(getpid()) + ".json";
   std::ofstream(name + ".part") << out.str();

@@ -20,6 +20,7 @@
 #include "hollow/model/device_model.h"
 #include "hollow/model/error.h"
 #include "hollow/model/graphs.h"
+#include "hollow/model/library_use.h"
 #include "hollow/model/pools.h"
 #include "hollow/model/shared_machine.h"
 #include "hollow/model/streams.h"
@@ -81,7 +82,7 @@ struct Process {
   explicit Process(const Settings& from);
 
   const Settings settings;
-  std::mutex mutex;  // guards all below, except the tally, which has its own
+  std::mutex mutex;  // guards all below, except the tally and the use of libraries, which have their own
   SharedMachine& shared;
   FailurePlan failures;
   const DeviceAddresses addresses;
@@ -96,6 +97,7 @@ struct Process {
   Peers peers;
   KnownBytes known;
   Tally tally;
+  LibraryUse library_use;
   const CallLog calls;
   // Whether the address is one of a device, allocated or not.
   bool IsDeviceAddress(std::uint64_t address) const {
@@ -123,13 +125,14 @@ std::uint64_t UsedBytes(int device);  // of all processes, contexts included
 std::uint64_t TotalBytes(int device);
 std::vector<ProcessBytes> ProcessesOn(int device);
 
-// What the driver takes for a handle of cuBLAS (DeviceModel::HoldForCublas), on the current device.
+// A handle of cuBLAS is made, on the current device: what the driver takes for it (DeviceModel::HoldForCublas).
 struct CublasHold {
   int device = 0;
   std::uint64_t number = 0;
 };
 CublasHold HoldForCublas();
 void ReturnHold(const CublasHold& hold);
+void NoteCudnn();  // a handle of cuDNN is made
 
 bool IsKnown(std::uint64_t address, std::uint64_t bytes);
 void Know(std::uint64_t address, std::uint64_t bytes);

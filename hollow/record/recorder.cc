@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hollow/interpose/stand_in.h"
@@ -56,9 +58,24 @@ struct LogRecorder {
 
   std::int64_t Now() const { return MicrosecondsOf(CLOCK_MONOTONIC) - start_us; }
 
+  // What a device's memory is by the driver is asked again after so much, and not sooner.
+  struct Usage {
+    std::uint64_t in_use_bytes = 0;
+    std::uint64_t allocated_since = 0;
+    std::int64_t asked_us = -kBetweenUs;
+  };
+  static constexpr std::int64_t kBetweenUs = 20'000;
+  static constexpr std::uint64_t kParts = 8;
+  bool IsUsageDue(int device, std::uint64_t bytes) {
+    Usage& of = usage[device];
+    of.allocated_since += bytes;
+    return of.allocated_since >= of.in_use_bytes / kParts && Now() - of.asked_us >= kBetweenUs;
+  }
+
   Log log;
   Stacks stacks;
   std::int64_t start_us = 0;
+  std::map<int, Usage> usage;  // by device
 };
 
 std::mutex g_mutex;
@@ -95,6 +112,10 @@ class Writer {
   }
   Stacks& stacks() const { return g_recorder->stacks; }
   Log& log() const { return g_recorder->log; }
+  bool IsUsageDue(int device, std::uint64_t bytes) const { return g_recorder->IsUsageDue(device, bytes); }
+  void NoteUsage(int device, const DeviceBytes& memory) const {
+    g_recorder->usage[device] = {memory.total_bytes - memory.free_bytes, 0, g_recorder->Now()};
+  }
   void Append(LogRow& row) const { g_recorder->log.Append(row.Finish()); }
 
  private:
@@ -116,6 +137,25 @@ std::uint64_t NumberOfStack(const Caller& caller) {
   for (const void* frame : unknown) names.push_back(NameOf(frame));
   const Writer writer(Writer::Look::kNot);
   return writer ? writer.stacks().Add(stack, unknown, names, writer.log()) : 0;
+}
+
+// Tells what the driver says is in use of the calling thread's device, an eighth of it after it last did. Not where
+// memory is given in the order of a stream: that may be within a capture, where the fewest calls are allowed.
+void TellUsage(int device, std::uint64_t bytes) {
+  {
+    const Writer writer(Writer::Look::kNot);
+    if (!writer || !writer.IsUsageDue(device, bytes)) return;
+  }
+  const DeviceBytes memory = MemoryOfDevice();
+  const Writer writer(Writer::Look::kNot);
+  if (!writer) return;
+  writer.NoteUsage(device, memory);
+  LogRow row = writer.Start('g');
+  writer.Append(row.Decimal(std::int64_t{device}).Decimal(memory.free_bytes).Decimal(memory.total_bytes));
+}
+
+bool IsStreamOrdered(Name name) {
+  return std::string_view(interpose::TextOf(name)).find("Async") != std::string_view::npos;
 }
 
 __attribute__((destructor)) void TellEnd() {
@@ -142,11 +182,14 @@ void TellAllocation(const Caller& caller, const Asked& asked, std::uint64_t addr
   if (address == 0) return;  // 0 bytes were asked for
   const int device = asked.device >= 0 ? asked.device : CurrentDevice();
   const std::uint64_t stack = NumberOfStack(caller);
-  const Writer writer(Writer::Look::kNot);
-  if (!writer) return;
-  LogRow row = writer.Start('a');
-  row.Decimal(std::int64_t{device}).Hex(address).Decimal(asked.bytes).Hex(asked.stream).Decimal(stack);
-  writer.Append(row.Text(interpose::TextOf(caller.name)));
+  {
+    const Writer writer(Writer::Look::kNot);
+    if (!writer) return;
+    LogRow row = writer.Start('a');
+    row.Decimal(std::int64_t{device}).Hex(address).Decimal(asked.bytes).Hex(asked.stream).Decimal(stack);
+    writer.Append(row.Text(interpose::TextOf(caller.name)));
+  }
+  if (!IsStreamOrdered(caller.name)) TellUsage(device, asked.bytes);
 }
 
 void TellFailure(const Caller& caller, const Asked& asked, int result) {
@@ -195,11 +238,14 @@ void TellCreated(const Caller& caller, const Asked& asked, std::uint64_t handle)
 
 void TellMapped(const Caller& caller, const Mapping& mapping) {
   const std::uint64_t stack = NumberOfStack(caller);
-  const Writer writer(Writer::Look::kNot);
-  if (!writer) return;
-  LogRow row = writer.Start('m');
-  row.Hex(mapping.address).Decimal(mapping.bytes).Hex(mapping.handle).Decimal(mapping.offset).Decimal(stack);
-  writer.Append(row.Text(interpose::TextOf(caller.name)));
+  {
+    const Writer writer(Writer::Look::kNot);
+    if (!writer) return;
+    LogRow row = writer.Start('m');
+    row.Hex(mapping.address).Decimal(mapping.bytes).Hex(mapping.handle).Decimal(mapping.offset).Decimal(stack);
+    writer.Append(row.Text(interpose::TextOf(caller.name)));
+  }
+  TellUsage(CurrentDevice(), mapping.bytes);
 }
 
 void TellUnmapped(const Caller& caller, std::uint64_t address, std::uint64_t bytes) {

@@ -52,6 +52,10 @@ export function makeDryRun(): DryRun {
         { card: 'V100-16GB', ran_as: 'A100-80GB', has_verdict: false, has_kernels: null, total_bytes: 16 * kGiB, allocator_bytes: 15 * kGiB, peak_allocated_bytes: 20 * kGiB, default: { ...outcome(null), fits: null }, expandable: null, best_found: null },
         { card: 'A10-24GB', ran_as: 'A10-24GB', has_verdict: true, has_kernels: null, total_bytes: 24 * kGiB, allocator_bytes: 23 * kGiB, peak_allocated_bytes: 20 * kGiB, default: outcome(null), expandable: outcome(kGiB, 'expandable_segments:True'), best_found: outcome(kGiB, 'expandable_segments:True') },
         { card: 'A100-80GB', ran_as: 'A100-80GB', has_verdict: true, has_kernels: null, total_bytes: 80 * kGiB, allocator_bytes: 79 * kGiB, peak_allocated_bytes: 20 * kGiB, default: outcome(57 * kGiB), expandable: outcome(58 * kGiB), best_found: outcome(58 * kGiB) }] },
+    fits_unless: { who: 'NCCL', bytes: kGiB },
+    account: { device: 0, peak_bytes: 21 * kGiB, beside_least_bytes: 0, beside_most_bytes: 2 * kGiB, parts: [
+      { name: "PyTorch's allocator", least_bytes: 20 * kGiB, most_bytes: 20 * kGiB, in_peak: true, mark: 'measured', source: 'as it asked the device' },
+      { name: 'NCCL', least_bytes: 0, most_bytes: 2 * kGiB, in_peak: false, mark: 'computed', source: 'its rules' }] },
     assumptions: [{ what: 'context', bytes: 2 ** 29, mark: 'assumed', source: 'a table' }] });
 }
 

@@ -35,6 +35,7 @@ std::vector<ProcessBytes> ProcessesOn(int device) {
 
 CublasHold HoldForCublas() { return {}; }
 void ReturnHold(const CublasHold&) {}
+void NoteCudnn() {}
 
 }  // namespace ashlar::hollow
 

@@ -181,12 +181,77 @@ TEST_F(DryRunReportTest, LibrariesBesidePyTorchsAllocatorAreTold) {
   EXPECT_THAT(text(), Not(HasSubstr("asked for by")));
   libraries = json::array({library("libaaa.so", 20), library("libc10_cuda.so", 600), library("", 1)});
   EXPECT_THAT(Unwrapped(text()),
-              HasSubstr("asked for by libc10_cuda.so 600.00 MiB, libaaa.so 20.00 MiB, unknown 1.00 MiB; "
+              HasSubstr("asked for by PyTorch's allocator (libc10_cuda.so) 600.00 MiB, libaaa.so 20.00 MiB, unknown "
+                        "1.00 MiB; "
                         "the context takes 409.00 MiB"));
   const json document = JsonOf("", Program(LeavingText("process-7.json", books)));
   const json& told = document["processes"][0]["books"]["devices"][0]["libraries"];
   EXPECT_EQ(told[1], library("libaaa.so", 20));
   EXPECT_TRUE(told[2]["name"].is_null());
+}
+
+json CallsOfEightRanks() {
+  return {{"cudnn", true},
+          {"cublas", {{{"device", 0}, {"handles", 1}}}},
+          {"nccl",
+           {{"version", 22809},
+            {"settings", json::object()},
+            {"communicators", {{{"device", 0}, {"ranks", 8}, {"collectives", true}, {"peers", 7}}}}}}};
+}
+
+const json& PartOf(const json& document, const std::string& name) {
+  for (const json& part : document["account"]["parts"]) {
+    if (part["name"] == name) return part;
+  }
+  static const json kNone;
+  return kNone;
+}
+
+TEST_F(DryRunReportTest, LibrariesThatWereCalledComeOnTopOfThePeak) {
+  json books = Books(3 * kGiB);
+  books["devices"][0]["libraries"] = {{{"name", "libc10_cuda.so"}, {"bytes", 2 * kGiB}}};
+  const auto document = [&] {
+    return JsonOf("--device H100-80GB",
+                  Program(LeavingText("process-7.json", books) + LeavingText("info-7.json", Info(nullptr, kGiB))));
+  };
+  const json without = document();
+  EXPECT_EQ(PartOf(without, "PyTorch's allocator")["most_bytes"], 2 * kGiB);
+  EXPECT_EQ(PartOf(without, "CUDA context")["in_peak"], true);
+  EXPECT_TRUE(PartOf(without, "NCCL").is_null()) << "it was not called";
+  books["library_use"] = CallsOfEightRanks();
+  const json with = document();
+  EXPECT_EQ(PartOf(with, "cuBLAS")["least_bytes"], std::uint64_t{66} << 20);
+  EXPECT_EQ(PartOf(with, "NCCL")["mark"], "computed");
+  EXPECT_EQ(PartOf(with, "NCCL")["in_peak"], false);
+  EXPECT_GT(PartOf(with, "NCCL")["least_bytes"], 0);
+  EXPECT_EQ(with["account"]["peak_bytes"], 3 * kGiB);
+  EXPECT_GT(with["account"]["beside_most_bytes"], PartOf(with, "NCCL")["most_bytes"]);
+  EXPECT_TRUE(with["fits_unless"].is_null()) << "it fits whatever they take";
+}
+
+TEST_F(DryRunReportTest, WhereNcclMayTakeMoreThanThereIsItSaysSo) {
+  json books = Books(14 * kGiB);
+  books["library_use"] = CallsOfEightRanks();
+  const std::string program =
+      Program(LeavingText("process-7.json", books) + LeavingText("info-7.json", Info(nullptr, kGiB)));
+  const json document = JsonOf("--capacity 16GiB", program);
+  EXPECT_EQ(document["fits"], true) << "as the run went";
+  EXPECT_EQ(document["fits_unless"]["who"], "NCCL");
+  const std::uint64_t others = document["account"]["beside_most_bytes"].get<std::uint64_t>() -
+                               PartOf(document, "NCCL")["most_bytes"].get<std::uint64_t>();
+  EXPECT_EQ(document["fits_unless"]["bytes"], 2 * kGiB - others);
+  EXPECT_THAT(Unwrapped(Run("dry-run --capacity 16GiB -- " + program).error),
+              HasSubstr("fits on a device of 16.00 GiB unless NCCL takes more than 1."));
+  EXPECT_TRUE(JsonOf("--capacity 64GiB", program)["fits_unless"].is_null());
+}
+
+// What PyTorch's programs of docs/measurements/h200.md hold of an H200 at most, with all their libraries: 14.3 GiB.
+TEST_F(DryRunReportTest, TheProgramsOfTheH200StillFit) {
+  json books = Books(14'672 * (kGiB >> 10) + 524 * (kGiB >> 10));
+  books["library_use"] = {{"cudnn", true}, {"cublas", {{{"device", 0}, {"handles", 1}}}}};
+  const Result run = Run("dry-run --device H200 -- " + Program(LeavingText("process-7.json", books) +
+                                                               LeavingText("info-7.json", Info(nullptr, kGiB))));
+  EXPECT_THAT(run.error, AllOf(HasSubstr("fits on H200 of 139.8"), Not(HasSubstr("unless"))));
 }
 
 TEST_F(DryRunReportTest, MadeUpValuesAndRefusedCallsAreToldMostFirst) {
@@ -233,10 +298,13 @@ TEST_F(DryRunReportTest, JsonIsAsItsSchemaSays) {
   books["made_up"] = {{{"line", "a.py:1"}, {"count", 1}, {"bytes", 4}}};
   books["refused"] = {{{"name", "cuOne"}, {"count", 1}}};
   books["devices"][0]["libraries"] = {{{"name", "libaaa.so"}, {"bytes", 1}}};
+  json tight = Books(15 * kGiB);
+  tight["library_use"] = CallsOfEightRanks();
   const std::vector<json> documents = {
       JsonOf("", Program("")), JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", books))),
       JsonOf("", Program(Training(20 * kGiB))),
-      JsonOf("--device A100-40GB", Program(Training(39 * kGiB) + Leaving("oom-7-1.pickle", OutOfMemorySnapshot()), 1))};
+      JsonOf("--device A100-40GB", Program(Training(39 * kGiB) + Leaving("oom-7-1.pickle", OutOfMemorySnapshot()), 1)),
+      JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", tight)))};
   for (const json& document : documents) {
     ASSERT_TRUE(document.is_object());
     schema.Check(document);

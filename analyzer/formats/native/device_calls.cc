@@ -54,6 +54,7 @@ void LoggedCalls::Allocate(const DeviceCall& call, std::uint64_t address, std::u
   Add(call, trace::Action::kSegmentAlloc, address, bytes, stream);
   Add(call, trace::Action::kAlloc, address, bytes, stream);
   live_[address] = {call.device, bytes, stream, call.stack};
+  held_[call.device] += bytes;
 }
 
 // The log lost a free, or the memory went with a context.
@@ -74,7 +75,14 @@ void LoggedCalls::Give(const DeviceCall& call, std::map<std::uint64_t, Allocatio
   Add(on_its_device, trace::Action::kFreeRequested, it->first, of.bytes, of.stream);
   Add(on_its_device, trace::Action::kFreeCompleted, it->first, of.bytes, of.stream);
   Add(on_its_device, trace::Action::kSegmentFree, it->first, of.bytes, of.stream);
+  held_[of.device] -= of.bytes;
   live_.erase(it);
+}
+
+void LoggedCalls::InUse(int device, std::uint64_t bytes) {
+  if (device < 0 || device >= kMostDevices) return Note("impossible_rows", "rows that say what cannot be: left out");
+  const auto [usage, is_first] = in_use_.try_emplace(device);
+  if (is_first || held_[device] >= usage->second.asked_bytes) usage->second = {bytes, held_[device]};
 }
 
 void LoggedCalls::Free(const DeviceCall& call, std::uint64_t address) {

@@ -55,6 +55,14 @@ class LoggedCalls {
   // what the program left for the reset.
   void Reset(const DeviceCall& call);
 
+  // The driver said so much of the device is in use, by all. The one when most was held is kept.
+  void InUse(int device, std::uint64_t bytes);
+  struct Usage {
+    std::uint64_t in_use_bytes = 0;
+    std::uint64_t asked_bytes = 0;  // that was held then, as it was asked for
+  };
+  const std::map<int, Usage>& in_use() const { return in_use_; }
+
   void Note(absl::string_view name, absl::string_view message, std::uint64_t count = 1);
   void Finish(trace::Snapshot& out);
 
@@ -96,8 +104,14 @@ class LoggedCalls {
   std::vector<Object> objects_;
   std::map<std::uint64_t, std::size_t> handles_;  // the last object that had it
   std::map<int, DeviceCall> resets_;              // by device, that nothing has followed yet
+  std::map<int, std::uint64_t> held_;             // bytes by device
+  std::map<int, Usage> in_use_;                   // by device
   std::map<std::string, trace::Note> notes_;
 };
+
+// The settings with what the driver said is in use of a device, and what the program had asked for then.
+inline std::string DeviceInUseKey(int device) { return "ashlar_device_" + std::to_string(device) + "_in_use_bytes"; }
+inline std::string DeviceAskedKey(int device) { return "ashlar_device_" + std::to_string(device) + "_asked_bytes"; }
 
 // Says that `out` holds such calls: its traits and settings. The notes become settings, which every format keeps.
 // `origin`: where the calls come from, in words; empty: a native program that was recorded here.

@@ -35,6 +35,7 @@ constexpr RowKind kKinds[] = {
     {'s', "nr"},         // stack: number, frames
     {'a', "nnnnnnw"},    // allocation: time, device, address, bytes, stream, stack, call
     {'o', "nnnnnnnwn"},  // failure: time, device, bytes, free, total, stream, stack, call, result
+    {'g', "nnnn"},       // the driver's word: time, device, free, total
     {'d', "nnnw"},       // free: time, address, stack, call
     {'k', "nnn"},        // the free failed: time, address, result
     {'c', "nnnnnw"},     // memory without an address: time, device, handle, bytes, stack, call
@@ -175,6 +176,8 @@ class Reader {
                                Stream{n[native::kStream]});
       case 'o':
         return ReadFailure(row);
+      case 'g':
+        return ReadUsage(row);
       case 'd':
         return calls_.Free(CallOf(row, n[native::kFreedStack]), n[native::kFreedAddress]);
       default:
@@ -211,6 +214,13 @@ class Reader {
     calls_.Fail(CallOf(row, n[native::kFailedStack], device), bytes, n[native::kFreeBytes],
                 Stream{n[native::kFailedStream]});
     if (n[native::kTotalBytes] > 0) totals_[device] = n[native::kTotalBytes];
+  }
+
+  void ReadUsage(const NativeRow& row) {
+    const std::uint64_t free_bytes = row.numbers[native::kDriverFree], total = row.numbers[native::kDriverTotal];
+    if (total == 0 || free_bytes > total) return;  // nobody could tell
+    calls_.InUse(DeviceOf(row), total - free_bytes);
+    totals_[DeviceOf(row)] = total;
   }
 
   void ReadFrame(const NativeRow& row) {
@@ -272,6 +282,10 @@ class Reader {
     DescribeDeviceCalls(/*origin=*/"", out_);
     for (const auto& [device, bytes] : totals_) {
       out_.settings->values[trace::DeviceTotalKey(device)] = absl::StrCat(bytes);
+    }
+    for (const auto& [device, usage] : calls_.in_use()) {
+      out_.settings->values[DeviceInUseKey(device)] = absl::StrCat(usage.in_use_bytes);
+      out_.settings->values[DeviceAskedKey(device)] = absl::StrCat(usage.asked_bytes);
     }
   }
 

@@ -36,6 +36,7 @@ enum { kStackNumber };                                       // of a stack; rest
 enum { kTime, kDevice, kAddress, kBytes, kStream, kStack };  // of an allocation; word: the call, as of those below
 enum { kFreeBytes = 3, kTotalBytes, kFailedStream, kFailedStack, kResult };  // of a failure; kTime, kDevice; 2: bytes
 enum { kFreedAddress = 1, kFreedStack };                                     // of a free; kTime
+enum { kDriverFree = 2, kDriverTotal };                                      // of the driver's word; kTime, kDevice
 enum { kKeptResult = 2 };                                                    // of what was kept; kTime, kFreedAddress
 enum { kHandle = 2, kCreatedBytes, kCreatedStack };                          // of a handle made; kTime, kDevice
 enum { kMappedAddress = 1, kMappedBytes, kMappedHandle, kMappedOffset, kMappedStack };  // of a mapping; kTime

@@ -15,6 +15,7 @@
 #include "hollow/api/real_library.h"
 #include "hollow/api/sizes.h"
 #include "hollow/api/surface.h"
+#include "hollow/process/process.h"
 
 extern "C" int cudaFree(void* address);
 
@@ -82,6 +83,7 @@ ASHLAR_SURFACE int cudnnCreate(void** handle) {
   if (handle == nullptr) return CudnnBadParam();
   if (cudaFree(nullptr) != 0) return CudnnNotInitialized();  // it makes the device's context, as the library does
   *handle = cudnn_handles.Make();
+  NoteCudnn();
   return kCudnnSuccess;
 }
 ASHLAR_SURFACE int cudnnDestroy(void* handle) {

@@ -386,6 +386,38 @@ void NcclCommunicator::Abort() {
   if (error_ == NcclResult::kSuccess) error_ = NcclResult::kInvalidUsage;  // of who calls on it yet
   planned_by_.reset();
   meeting_.reset();
+  if (use_ >= 0) TheProcess().library_use.Suspend(use_);
+}
+
+NcclResult NcclCommunicator::Suspend() {
+  const std::lock_guard lock(mutex_);
+  if (is_suspended_) return NcclResult::kInvalidUsage;  // "Already suspended"
+  is_suspended_ = true;
+  TheProcess().library_use.Suspend(use_);
+  return NcclResult::kSuccess;
+}
+
+NcclResult NcclCommunicator::Resume() {
+  const std::lock_guard lock(mutex_);
+  if (!is_suspended_) return NcclResult::kInvalidUsage;  // "Not in suspended state"
+  is_suspended_ = false;
+  TheProcess().library_use.Resume(use_);
+  return NcclResult::kSuccess;
+}
+
+bool NcclCommunicator::is_suspended() {
+  const std::lock_guard lock(mutex_);
+  return is_suspended_;
+}
+
+// Rings, trees and multicast serve collectives; each pair that sends, gathers or scatters has connections of its own.
+void NcclCommunicator::NoteUse(const NcclCall& call) {
+  LibraryUse& use = TheProcess().library_use;
+  if (call.kind <= NcclCall::Kind::kAllGather) return use.NoteCollective(use_);
+  const bool is_to_all = call.kind == NcclCall::Kind::kAllToAll || call.peer == place_.rank;
+  for (int peer = 0; peer < place_.ranks; ++peer) {
+    if (peer != place_.rank && (peer == call.peer || (is_to_all && !call.IsPair()))) use.NotePeer(use_, peer);
+  }
 }
 
 void NcclCommunicator::Leave() {

@@ -17,7 +17,7 @@
 // they do when a rank that they wait for dies, leaves, or does not call within MeetingTimeoutSeconds():
 // ncclRemoteError.
 //
-// Memory that NCCL itself would take for a communicator is taken as 0 bytes.
+// Memory that NCCL itself would take for a communicator is taken as 0 bytes. What it would go by is noted (LibraryUse).
 // Thread rule: any thread.
 #ifndef ASHLAR_HOLLOW_API_NCCL_COMMUNICATOR_H_
 #define ASHLAR_HOLLOW_API_NCCL_COMMUNICATOR_H_
@@ -147,6 +147,13 @@ class NcclCommunicator : public std::enable_shared_from_this<NcclCommunicator> {
   void Abort();
   void Leave();
 
+  // Gives back what NCCL takes for it, and takes it again. Between the two it makes no call: kInvalidUsage.
+  NcclResult Suspend();
+  NcclResult Resume();
+  bool is_suspended();
+  // Notes what the call needs of NCCL's memory.
+  void NoteUse(const NcclCall& call);
+
   // Operations that the program made.
   struct Operation {
     NcclType type;
@@ -200,6 +207,8 @@ class NcclCommunicator : public std::enable_shared_from_this<NcclCommunicator> {
   std::map<int, Operation> operations_;
   int next_operation_ = kNcclOps;
   int shrinks_ = 0;
+  int use_ = -1;  // its number in LibraryUse; -1: none yet
+  bool is_suspended_ = false;
   Deadline looked_ = {};  // when it was last looked whether anyone died
 };
 

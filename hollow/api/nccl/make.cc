@@ -16,6 +16,7 @@
 #include "hollow/process/process.h"
 
 extern "C" int cudaDeviceGetPCIBusId(char* text, int size, int device);
+extern "C" int ncclGetVersion(int* version);
 
 namespace ashlar::hollow {
 namespace {
@@ -61,6 +62,10 @@ NcclResult NcclCommunicator::TakePlannedRank() {
   meeting_ = Meeting::Join(place_, &why);
   if (meeting_ == nullptr) return Fail(NcclResult::kSystemError, why);
   state_ = State::kJoining;
+  int version = 0;
+  ncclGetVersion(&version);
+  TheProcess().library_use.SetNcclVersion(version);
+  use_ = TheProcess().library_use.AddCommunicator({.device = options_.device, .ranks = place_.ranks});
   return NcclResult::kSuccess;
 }
 

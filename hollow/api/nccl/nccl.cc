@@ -150,10 +150,12 @@ int Make(const void* handle, NcclCall call, int type, int op, void* stream) {
   if (ready != NcclResult::kSuccess) {  // "… before the previous operation returned ncclSuccess"
     return Bad(ready == NcclResult::kInProgress ? NcclResult::kInvalidArgument : ready);
   }
+  if (communicator->is_suspended()) return Bad(NcclResult::kInvalidUsage);
   call.type = static_cast<NcclType>(type);
   if (HasPeer(call.kind) && (call.peer < 0 || call.peer >= communicator->ranks())) return Bad();
   if (call.IsReduction() && !SetOperation(*communicator, op, &call)) return Bad();
   if (call.count == 0 && !call.IsPair()) return Number(NcclResult::kSuccess);  // of nothing: NCCL drops it
+  communicator->NoteUse(call);
   if (TakenByGraph(*communicator, call, stream)) return Number(NcclResult::kSuccess);
   return Number(NcclGroup::OfThread().Add(communicator, std::move(call), stream));
 }
@@ -331,6 +333,34 @@ ASHLAR_SURFACE int ncclGetVersion(int* version) {
   if (version == nullptr) return Number(NcclResult::kInvalidArgument);
   const auto real = reinterpret_cast<int (*)(int*)>(RealFunction(kFile, "pncclGetVersion"));
   if (real == nullptr || real(version) != 0) *version = kVersion;
+  return Number(NcclResult::kSuccess);
+}
+
+// --- A communicator's memory ----------------------------------------------------------------------------------------
+
+// Numbers of nccl.h from 2.29.7 on. A communicator is suspended and resumed by all of its ranks; none waits for another
+// here, as there is nothing that a rank could still use.
+enum NcclMemoryStat : int { kSuspendBytes = 0, kIsSuspended = 1, kPersistBytes = 2, kTotalBytes = 3 };
+constexpr int kNcclSuspendMemory = 1;
+
+ASHLAR_SURFACE int ncclCommSuspend(const void* comm, int flags) {
+  const auto communicator = NcclFind(comm);
+  if (communicator == nullptr || flags != kNcclSuspendMemory) return Bad();
+  const NcclResult ready = communicator->Ready(false);
+  return ready == NcclResult::kSuccess ? Number(communicator->Suspend()) : Bad(ready);
+}
+
+ASHLAR_SURFACE int ncclCommResume(const void* comm) {
+  const auto communicator = NcclFind(comm);
+  if (communicator == nullptr) return Bad();
+  return Number(communicator->Resume());
+}
+
+// NCCL takes no memory here, so that all its sizes are 0.
+ASHLAR_SURFACE int ncclCommMemStats(const void* comm, int stat, std::uint64_t* value) {
+  const auto communicator = NcclFind(comm);
+  if (communicator == nullptr || value == nullptr || stat < kSuspendBytes || stat > kTotalBytes) return Bad();
+  *value = stat == kIsSuspended && communicator->is_suspended() ? 1 : 0;
   return Number(NcclResult::kSuccess);
 }
 

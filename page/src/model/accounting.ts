@@ -41,11 +41,19 @@ function rowsOf(accounting: Accounting, isCalls: boolean): PartRow[] {
   return rows.filter((row) => row.bytes !== 0);
 }
 
+// "NCCL 2.00 GiB, the program (app) 1.00 GiB", where several libraries asked the device.
+function ownersOf(explanation: Explanation): string {
+  const owners = explanation.by_library?.owners ?? [];
+  return owners.length < 2 ? '' : owners.map((of) => `${of.owner} ${bytes(of.bytes)}`).join(', ');
+}
+
 // Null where the text has no such part.
 export function whereItWent(explanation: Explanation): WhereItWent | null {
   const { accounting } = explanation;
   const isCalls = (explanation.live_at_end ?? null) !== null;
   const whole = accounting.total_bytes ?? accounting.reserved_bytes;
   if (whole === null || (isCalls && accounting.total_bytes === null)) return null;
-  return { title: `Where ${bytes(whole)}${accounting.total_bytes === null ? ' reserved' : ''} went`, whole, rows: rowsOf(accounting, isCalls) };
+  const rows = rowsOf(accounting, isCalls);
+  if (isCalls && rows.length > 0 && rows[0].kind === 'live') rows[0].remark = ownersOf(explanation);
+  return { title: `Where ${bytes(whole)}${accounting.total_bytes === null ? ' reserved' : ''} went`, whole, rows };
 }

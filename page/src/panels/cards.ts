@@ -1,5 +1,5 @@
 // What a program takes without a GPU, and which card is enough.
-import type { Card, DryRun, Outcome } from '../document/answers/dry-run';
+import type { AccountPart, Card, DryRun, Outcome } from '../document/answers/dry-run';
 import { bytes } from '../view/format';
 import { bar, h, panel, type Child } from '../view/dom';
 
@@ -36,10 +36,24 @@ const outcomes = (card: Card): Child[] => card.has_verdict
   : [h('td', { 'data-label': 'no verdict', colspan: 3 }, unrun(card))];
 
 export function howItWent(dryRun: DryRun): string {
-  const failed = dryRun.fits === null ? '' : dryRun.fits ? '; no request failed' : '; a request failed';
+  const unless = dryRun.fits_unless ?? null;
+  const room = unless === null ? '' : `, and it fits unless ${unless.who} ${unless.who === 'libraries' ? 'take' : 'takes'} more than ${bytes(unless.bytes)}`;
+  const failed = dryRun.fits === null ? '' : dryRun.fits ? `; no request failed${room}` : '; a request failed';
   if (dryRun.ended_early === null) return failed;
   const [what] = dryRun.ended_early.what.split('. '); // the message of an error may go on
   return `${failed}; the program ended before its end, with ${what}: this is what was seen until then`;
+}
+
+export function accountLine(part: AccountPart): string {
+  const { least_bytes: least, most_bytes: most } = part;
+  const size = least === most ? bytes(most) : `${bytes(least)} to ${bytes(most)}`;
+  return `${part.name}: ${size}${part.in_peak ? '' : ' on top'} (${part.mark}: ${part.source})`;
+}
+
+function accountOf(dryRun: DryRun): HTMLElement | null {
+  const account = dryRun.account ?? null;
+  return account === null ? null : h('details', {}, h('summary', {}, `Whose the memory of device ${account.device} is`),
+    h('ul', {}, ...account.parts.map((part) => h('li', {}, accountLine(part)))));
 }
 
 export function dryRunPanel(dryRun: DryRun): HTMLElement {
@@ -57,6 +71,7 @@ export function dryRunPanel(dryRun: DryRun): HTMLElement {
         h('td', {}, bar(card.peak_allocated_bytes / card.allocator_bytes, 'live')), ...outcomes(card)))))),
     cards === null || cards.rows.every((card) => card.has_verdict) ? null
       : h('p', {}, '“would run it” is no verdict: a card of another compute capability may take other kernels, and other memory.'),
+    accountOf(dryRun),
     h('details', {}, h('summary', {}, 'What was assumed'), h('ul', {}, ...dryRun.assumptions.map((row) =>
       h('li', {}, `${row.what}${row.bytes === null ? '' : `: ${bytes(row.bytes)}`} (${row.mark}: ${row.source})`)))));
 }

@@ -11,7 +11,7 @@ import { clampWindow, zoomAt } from '../../src/panels/curve_input';
 import { freePlace, type Box } from '../../src/panels/curve_paint';
 import { commandOf, inputOf } from '../../src/panels/fleet';
 import type { Rank } from '../../src/document/answers/fleet';
-import { firstEnough, howItWent, unrun } from '../../src/panels/cards';
+import { accountLine, firstEnough, howItWent, unrun } from '../../src/panels/cards';
 import { fitVerdict, saved } from '../../src/panels/fit';
 import { parseColour } from '../../src/view/palette';
 import { byteTicks, bytes, count } from '../../src/view/format';
@@ -179,7 +179,10 @@ describe('cards', () => {
 
   it('say of a program that did not end well with what it ended', () => {
     const run = makeDryRun();
-    expect(howItWent(run)).toBe('; no request failed');
+    expect(howItWent({ ...run, fits_unless: null })).toBe('; no request failed');
+    expect(howItWent(run)).toBe('; no request failed, and it fits unless NCCL takes more than 1.00 GiB');
+    expect(run.account?.parts.map(accountLine)).toEqual(["PyTorch's allocator: 20.00 GiB (measured: as it asked the device)",
+      'NCCL: 0 B to 2.00 GiB on top (computed: its rules)']);
     expect(howItWent({ ...run, fits: null, ended_early: { by: 'signal', what: 'signal 9 (SIGKILL)' } }))
       .toBe('; the program ended before its end, with signal 9 (SIGKILL): this is what was seen until then');
     expect(howItWent({ ...run, fits: false, ended_early: { by: 'exception', what: 'OutOfMemoryError: CUDA out of memory. Tried to allocate 32.00 MiB. GPU 0 has' } }))

@@ -13,6 +13,12 @@ from ashlar_gpu.results.explanation import Explanation
 
 
 @dataclasses.dataclass(frozen=True)
+class Condition:
+    who: str  # NCCL, or libraries where none alone decides.
+    bytes: int  # With more than this it does not fit.
+
+
+@dataclasses.dataclass(frozen=True)
 class Ended:
     # What kind of end it was; process: one of several was killed or aborted, and the program ended with 0.
     by: Literal["exit_code", "signal", "exception", "process"]
@@ -157,6 +163,26 @@ class MadeUp:
 
 
 @dataclasses.dataclass(frozen=True)
+class AccountPart:
+    name: str  # Whose it is: PyTorch's allocator, CUDA context, NCCL.
+    least_bytes: int  # It takes so much.
+    most_bytes: int  # And perhaps as much as this; the same where it is known.
+    in_peak: bool  # Whether peak_bytes has it; else it comes on top.
+    # How it is known; computed: by the library's own rules and what the run called.
+    mark: Literal["measured", "computed", "published", "assumed", "given"]
+    source: str  # Where it is from.
+
+
+@dataclasses.dataclass(frozen=True)
+class Account:
+    device: int  # The one that takes most, as CUDA counts them.
+    peak_bytes: int  # Of all processes on it, contexts included.
+    beside_least_bytes: int  # What libraries take on top on a GPU, at least.
+    beside_most_bytes: int  # And at most.
+    parts: Tuple[AccountPart, ...]  # First those of the peak; most bytes first.
+
+
+@dataclasses.dataclass(frozen=True)
 class Assumption:
     what: str  # What was taken for granted.
     bytes: Optional[int]  # Its size; null where it is none.
@@ -177,6 +203,8 @@ class DryRun(DryRunAnswer):
     # False: a request found no memory. True: none did, and the program came to its end. Null: no process used a device,
     # or the program ended before its end.
     fits: Optional[bool]
+    # Where fits is true and libraries may take more than there is to spare: which, and how much is too much; else null.
+    fits_unless: Optional[Condition]
     # With what the program ended before its end; null where it ended with exit code 0 and no process died. peak_bytes
     # is then what was seen until then.
     ended_early: Optional[Ended]
@@ -185,7 +213,9 @@ class DryRun(DryRunAnswer):
     processes: Tuple[Process, ...]  # By rank, then by number.
     cards: Optional[Cards]  # Which card is enough; null where the devices had a limit or there is no history.
     made_up: MadeUp  # Reads of what only a kernel would have written.
-    assumptions: Tuple[Assumption, ...]  # What was taken for granted.
+    # Whose the memory of a device is, and what libraries take beside it; null: no process left its accounting.
+    account: Optional[Account]
+    assumptions: Tuple[Assumption, ...]  # What else was taken for granted.
     not_supported: Tuple[Call, ...]  # Calls that were answered so, most first.
     explained_pid: Optional[int]  # Whose history is explained.
     explanation: Optional[Explanation]  # As ashlar explain --json has it.

@@ -108,6 +108,23 @@ class LiveAtEnd:
 
 
 @dataclasses.dataclass(frozen=True)
+class OwnedBytes:
+    owner: str  # NCCL, cuBLAS, the program (simulate), libmine.so.
+    file: Optional[str]  # Of the code that asked the device; null: not known.
+    bytes: int  # Bytes of its allocations, as it asked for them.
+    blocks: int  # Number of those.
+
+
+@dataclasses.dataclass(frozen=True)
+class ByLibrary:
+    owners: Tuple[OwnedBytes, ...]  # Live allocations by the library whose code asked, most bytes first.
+    # Of the device, by all processes, as the driver said when the program had asked for most; null: it was not asked.
+    in_use_bytes: Optional[int]
+    # Of that, what the program had not asked for: its context and kernels, what pools hold, other processes.
+    rest_bytes: Optional[int]
+
+
+@dataclasses.dataclass(frozen=True)
 class MessageFigure:
     name: str  # What it is of: limit, weights, activations, kv_cache and the like.
     bytes: int  # The middle of what the print can stand for.
@@ -387,6 +404,9 @@ class Explanation(ExplanationAnswer):
     pinned_host: Optional[PinnedHost]
     # What a program that calls the device itself had not freed when the trace ends; null for the trace of an allocator.
     live_at_end: Optional[LiveAtEnd]
+    # Whose the memory is, of a program that calls the device itself; null for the trace of an allocator, and where no
+    # stacks were recorded.
+    by_library: Optional[ByLibrary]
     message: Optional[Message]  # Of an out-of-memory message: who raised it, and its figures; null without one.
     # Where in the program a failure was raised, from the traceback beside its message; null without one.
     raised_at: Optional[RaisedAt]

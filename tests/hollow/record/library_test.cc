@@ -1,6 +1,7 @@
 // libashlar_record.so over the hollow device: what it writes of a program, whatever the program does and however it
 // ends.
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "analyzer/analyses/state/live_stacks.h"
+#include "analyzer/formats/native/device_calls.h"
 #include "analyzer/formats/native/native_log.h"
 #include "analyzer/timeline/rewind.h"
 #include "gmock/gmock.h"
@@ -129,6 +131,13 @@ TEST(RecordLibraryTest, AFailedAllocationIsARowWithWhatWasFree) {
   EXPECT_EQ(failure.size_bytes, std::uint64_t{1} << 60);
   EXPECT_EQ(failure.address, kGiB - 4 * kMiB);  // the device rounds 3 MiB to its pages
   EXPECT_EQ(snapshot.settings->values.at(trace::DeviceTotalKey(0)), absl::StrCat(kGiB));
+}
+
+TEST(RecordLibraryTest, WhatTheDriverSaysIsInUseIsTold) {
+  const trace::Snapshot snapshot = SnapshotOf(RunClient("end return"));
+  const std::map<std::string, std::string>& values = snapshot.settings->values;
+  EXPECT_EQ(values.at(formats::DeviceInUseKey(0)), absl::StrCat(6 * kMiB)) << "of 5 MiB, in pages of 2";
+  EXPECT_EQ(values.at(formats::DeviceAskedKey(0)), absl::StrCat(5 * kMiB));
 }
 
 TEST(RecordLibraryTest, AFreeThatFailsFreesNothing) {

@@ -61,6 +61,36 @@ constexpr char kRun[] =
     "o 40 0 9000000 500 10000000 0x0 0 cudaMalloc 2\n"
     "e 50\n";
 
+TEST(NativeLogTest, EachLibraryHasWhatItAskedFor) {
+  const std::string stacks =
+      "f 7 0x40 ncclAllReduce /lib/libnccl.so.2\n"
+      "s 7 7 1\n";
+  const trace::Snapshot snapshot =
+      Read(Log(stacks + "a 10 0 0x200000 2097152 0x0 7 cuMemAlloc_v2\na 20 0 0x1000000 8388608 0x0 1 cudaMalloc\n" +
+               "g 30 0 1000000000 1020000000\nd 40 0x200000 7 cuMemFree_v2\ng 50 0 1005000000 1020000000\n"));
+  const absl::StatusOr<answers::Explanation> explanation = answers::ExplainSnapshot(snapshot, {});
+  ASSERT_TRUE(explanation.ok()) << explanation.status();
+  ASSERT_TRUE(explanation->memory.by_library.has_value());
+  const answers::ByLibrary& whose = *explanation->memory.by_library;
+  ASSERT_THAT(whose.owners, SizeIs(2));
+  EXPECT_EQ(whose.owners[0].owner, "the program (app)");
+  EXPECT_EQ(whose.owners[1].owner, "NCCL");
+  EXPECT_EQ(whose.owners[1].file, "/lib/libnccl.so.2");
+  EXPECT_EQ(whose.owners[1].bytes, 2097152U);
+  EXPECT_EQ(whose.in_use_bytes, 20000000U) << "as the driver said when most had been asked for";
+  EXPECT_EQ(whose.rest_bytes, 20000000U - 2097152U - 8388608U);
+  const std::string text = Explained(snapshot);
+  EXPECT_THAT(text, HasSubstr("2.00 MiB  in      1 blocks  NCCL (libnccl.so.2)"));
+  EXPECT_THAT(text, HasSubstr("9.07 MiB  beside: the context"));
+  EXPECT_THAT(report::ToMarkdown({*explanation}), HasSubstr("| 2.00 MiB | 1 | NCCL |"));
+}
+
+TEST(NativeLogTest, WhereTheDriverSaidNothingOnlyOneLibraryIsNoSection) {
+  EXPECT_THAT(Explained(Read(Log("a 10 0 0x1000 4096 0x0 1 cudaMalloc\n"))), Not(HasSubstr("BY LIBRARY")));
+  const trace::Snapshot wrong = Read(Log("a 10 0 0x1000 4096 0x0 1 cudaMalloc\ng 20 0 9 5\ng 21 7777 1 5\n"));
+  EXPECT_THAT(Explained(wrong), Not(HasSubstr("BY LIBRARY")));
+}
+
 TEST(NativeLogTest, AnAllocationIsASegmentOfItsOwn) {
   const trace::Snapshot snapshot = Read(Log(kRun));
   ASSERT_THAT(snapshot.device_traces, SizeIs(1));

@@ -5,17 +5,24 @@ export type DryRun = {
   program: string[];
   exit_code: number;
   fits: boolean | null;
+  fits_unless: Condition | null;
   ended_early: Ended | null;
   peak_bytes: number;
   machine: Machine;
   processes: Process[];
   cards: Cards | null;
   made_up: MadeUp;
+  account: Account | null;
   assumptions: Assumption[];
   not_supported: Call[];
   explained_pid: number | null;
   explanation: Explanation | null;
   notes: string[];
+};
+
+export type Condition = {
+  who: string;
+  bytes: number;
 };
 
 export type Ended = {
@@ -132,6 +139,23 @@ export type MadeUpLine = {
   line: string;
   count: number;
   bytes: number;
+};
+
+export type Account = {
+  device: number;
+  peak_bytes: number;
+  beside_least_bytes: number;
+  beside_most_bytes: number;
+  parts: AccountPart[];
+};
+
+export type AccountPart = {
+  name: string;
+  least_bytes: number;
+  most_bytes: number;
+  in_peak: boolean;
+  mark: 'measured' | 'computed' | 'published' | 'assumed' | 'given';
+  source: string;
 };
 
 export type Assumption = {

@@ -20,6 +20,7 @@ export type Explanation = {
   labels: Label[];
   pinned_host: PinnedHost | null;
   live_at_end: LiveAtEnd | null;
+  by_library: ByLibrary | null;
   message: Message | null;
   raised_at: RaisedAt | null;
   failure: Failure | null;
@@ -119,6 +120,19 @@ export type LiveAtEnd = {
   bytes: number;
   blocks: number;
   stacks: Stack[];
+};
+
+export type ByLibrary = {
+  owners: OwnedBytes[];
+  in_use_bytes: number | null;
+  rest_bytes: number | null;
+};
+
+export type OwnedBytes = {
+  owner: string;
+  file: string | null;
+  bytes: number;
+  blocks: number;
 };
 
 export type Message = {

@@ -1,0 +1,51 @@
+#include "analyzer/libraries/library_memory.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+
+namespace ashlar::libraries {
+namespace {
+
+constexpr std::uint64_t kHandleBytes = 66 * kMiB;  // of cuBLAS, on an H200, its own workspace among them
+constexpr std::uint64_t kFirstKernelBytes = 92 * kMiB, kFirstConvolutionBytes = 8 * kMiB;
+
+// The workspace of a handle is of 32 MiB on Hopper and the data centre's Blackwell, of 4 MiB elsewhere.
+std::uint64_t WorkspaceBytes(gpus::Capability of) { return of.major == 9 || of.major == 10 ? 32 * kMiB : 4 * kMiB; }
+
+MemoryPart KernelsPart(const UsedLibraries& use) {
+  const std::uint64_t most = kFirstKernelBytes + (use.has_cudnn ? kFirstConvolutionBytes : 0);
+  return {"kernels", {0, most}, kAssumed, "those that are loaded when they are first called; the most is an H200's"};
+}
+
+MemoryPart CublasPart(int handles, gpus::Capability capability) {
+  const auto count = static_cast<std::uint64_t>(handles);
+  const bool is_measured = capability == gpus::Capability{9, 0};
+  const std::uint64_t least = is_measured ? kHandleBytes : WorkspaceBytes(capability);
+  return {"cuBLAS",
+          {count * least, count * kHandleBytes},
+          kComputed,
+          absl::StrCat(FormatCount(count), count == 1 ? " handle" : " handles",
+                       is_measured
+                           ? " of 66 MiB, as on an H200"
+                           : absl::StrCat(": a workspace of ", FormatBytes(least), " each at least, 66 MiB on an H200"),
+                       "; PyTorch's workspaces are its allocator's")};
+}
+
+}  // namespace
+
+std::vector<MemoryPart> LibraryParts(const UsedLibraries& use, gpus::Capability capability) {
+  std::vector<MemoryPart> out;
+  if (use.has_torch) out.push_back(KernelsPart(use));
+  if (use.cublas_handles > 0) out.push_back(CublasPart(use.cublas_handles, capability));
+  if (use.has_cudnn) {
+    out.push_back({"cuDNN", {}, kAssumed, "workspaces that it asks its caller for: they depend on the kernels chosen"});
+  }
+  if (!use.nccl.communicators.empty()) {
+    out.push_back({"NCCL", NcclBytes(use.nccl, capability), kComputed, NcclSource(use.nccl)});
+  }
+  return out;
+}
+
+}  // namespace ashlar::libraries

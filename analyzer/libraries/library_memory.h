@@ -1,0 +1,46 @@
+// What NVIDIA's libraries take of a device for themselves, beside what a program asks for: a part for each library that
+// the process called. A report adds them to what it saw.
+//
+//   for (const MemoryPart& part : LibraryParts({.cublas_handles = 1, .has_torch = true}, {9, 0}))
+//   part.bytes.most_bytes;
+//
+// Sources: docs/measurements/h200.md ("What the libraries take"), and NVIDIA's documentation of cuBLAS
+// (cublasSetWorkspace: a handle has a workspace of its own, of 4 MiB, and of 32 MiB from Hopper on). PyTorch gives
+// cuBLAS its workspaces (CUBLAS_WORKSPACE_CONFIG, CUBLASLT_WORKSPACE_SIZE): those are in its allocator's memory, and so
+// in what was seen. Sizes are bytes.
+#ifndef ASHLAR_ANALYZER_LIBRARIES_LIBRARY_MEMORY_H_
+#define ASHLAR_ANALYZER_LIBRARIES_LIBRARY_MEMORY_H_
+
+#include <string>
+#include <vector>
+
+#include "analyzer/gpus/gpu_table.h"
+#include "analyzer/libraries/nccl_memory.h"
+
+namespace ashlar::libraries {
+
+// Of one process on one device.
+struct UsedLibraries {
+  int cublas_handles = 0;  // the most at a time
+  bool has_cudnn = false;
+  bool has_torch = false;
+  NcclUse nccl = {};
+};
+
+// How a size is known.
+inline constexpr char kMeasured[] = "measured";
+inline constexpr char kComputed[] = "computed";
+inline constexpr char kAssumed[] = "assumed";
+
+struct MemoryPart {
+  std::string name;  // "NCCL"
+  BytesBetween bytes;
+  std::string mark;
+  std::string source;
+};
+
+std::vector<MemoryPart> LibraryParts(const UsedLibraries& use, gpus::Capability capability);
+
+}  // namespace ashlar::libraries
+
+#endif  // ASHLAR_ANALYZER_LIBRARIES_LIBRARY_MEMORY_H_

@@ -1,0 +1,55 @@
+#include "commands/explain/by_library.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "analyzer/analyses/state/live_stacks.h"
+#include "analyzer/formats/native/device_calls.h"
+#include "analyzer/libraries/owners.h"
+
+namespace ashlar::answers {
+namespace {
+
+// The innermost frame's: what called CUDA.
+std::string FileOfCaller(const trace::StackTable& stacks, trace::StackId stack) {
+  const absl::Span<const trace::FrameId> frames = stacks.stack(stack);
+  return frames.empty() ? "" : stacks.frame(frames.front()).file;
+}
+
+std::optional<std::uint64_t> Setting(const trace::Snapshot& snapshot, const std::string& key) {
+  if (!snapshot.settings.has_value()) return std::nullopt;
+  const auto found = snapshot.settings->values.find(key);
+  std::uint64_t bytes = 0;
+  const bool is_known = found != snapshot.settings->values.end() && absl::SimpleAtoi(found->second, &bytes);
+  return is_known ? std::optional(bytes) : std::nullopt;
+}
+
+}  // namespace
+
+ByLibrary ByLibraryAt(const timeline::State& state, const trace::Snapshot& snapshot, int device) {
+  std::map<std::string, OwnedBytes> by_file;
+  for (const analyses::LiveStack& group : analyses::LiveStacks(state)) {
+    const std::string file = FileOfCaller(snapshot.stacks, group.stack);
+    OwnedBytes& of = by_file[file];
+    of.bytes += group.bytes;
+    of.blocks += group.blocks;
+  }
+  ByLibrary out;
+  for (auto& [file, of] : by_file) {
+    of.owner = libraries::OwnerOf(file);
+    of.file = file;
+    out.owners.push_back(std::move(of));
+  }
+  std::stable_sort(out.owners.begin(), out.owners.end(),
+                   [](const OwnedBytes& a, const OwnedBytes& b) { return a.bytes > b.bytes; });
+  out.in_use_bytes = Setting(snapshot, formats::DeviceInUseKey(device));
+  const std::optional<std::uint64_t> asked = Setting(snapshot, formats::DeviceAskedKey(device));
+  if (out.in_use_bytes.has_value() && asked.has_value()) {
+    out.rest_bytes = *out.in_use_bytes - std::min(*out.in_use_bytes, *asked);
+  }
+  return out;
+}
+
+}  // namespace ashlar::answers

@@ -1,0 +1,75 @@
+#include "hollow/model/library_use.h"
+
+#include <algorithm>
+
+namespace ashlar::hollow {
+
+void LibraryUse::AddCublas(int device) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  most_.cublas_handles[device] = std::max(most_.cublas_handles[device], ++cublas_handles_[device]);
+}
+
+void LibraryUse::RemoveCublas(int device) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  --cublas_handles_[device];
+}
+
+void LibraryUse::AddCudnn() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  most_.has_cudnn = true;
+}
+
+void LibraryUse::SetNcclVersion(int version) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  most_.nccl_version = version;
+}
+
+int LibraryUse::AddCommunicator(const Communicator& communicator) {
+  int number = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    number = static_cast<int>(communicators_.size());
+    communicators_.push_back(communicator);
+  }
+  Resume(number);
+  return number;
+}
+
+void LibraryUse::Suspend(int number) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  active_.erase(number);
+}
+
+void LibraryUse::Resume(int number) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!Has(number)) return;
+  active_.insert(number);
+  if (active_.size() > most_active_.size()) most_active_ = active_;
+}
+
+void LibraryUse::NoteCollective(int number) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (Has(number)) communicators_[static_cast<std::size_t>(number)].has_collectives = true;
+}
+
+void LibraryUse::NotePeer(int number, int peer) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (Has(number)) communicators_[static_cast<std::size_t>(number)].peers.insert(peer);
+}
+
+LibraryUse::Summary LibraryUse::Most() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Summary out = most_;
+  for (const int number : most_active_) out.communicators.push_back(communicators_[static_cast<std::size_t>(number)]);
+  return out;
+}
+
+void LibraryUse::Clear() {
+  cublas_handles_.clear();
+  most_ = {};
+  communicators_.clear();
+  active_.clear();
+  most_active_.clear();
+}
+
+}  // namespace ashlar::hollow

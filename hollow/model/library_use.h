@@ -1,0 +1,66 @@
+// What a process has of NVIDIA's libraries that take memory of a device for themselves: handles and communicators. The
+// hollow device takes none of that memory, so a report works it out of these.
+//
+//   const int communicator = use.AddCommunicator({.device = 0, .ranks = 8});
+//   use.NoteCollective(communicator);
+//   use.Most().communicators.size();   // those that were there together, at the time when they were most
+//
+// Thread rule: any thread.
+#ifndef ASHLAR_HOLLOW_MODEL_LIBRARY_USE_H_
+#define ASHLAR_HOLLOW_MODEL_LIBRARY_USE_H_
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <vector>
+
+namespace ashlar::hollow {
+
+class LibraryUse {
+ public:
+  // Of NCCL.
+  struct Communicator {
+    int device = 0;
+    int ranks = 1;
+    bool has_collectives = false;  // all-reduce and its like: what rings and trees do
+    std::set<int> peers = {};      // that it sends to or receives from, one by one
+  };
+
+  struct Summary {
+    std::map<int, int> cublas_handles = {};  // by device: the most at a time
+    bool has_cudnn = false;                  // a handle of it was made
+    int nccl_version = 0;                    // 22809 is 2.28.9; 0: no communicator was made
+    std::vector<Communicator> communicators = {};
+  };
+
+  void AddCublas(int device);
+  void RemoveCublas(int device);
+  void AddCudnn();
+
+  void SetNcclVersion(int version);
+  // Its number. It is active until it is removed, and again when it is resumed.
+  int AddCommunicator(const Communicator& communicator);
+  void Suspend(int number);  // as it is when it is destroyed
+  void Resume(int number);
+  void NoteCollective(int number);
+  void NotePeer(int number, int peer);
+
+  Summary Most() const;
+  // A forked child starts at nothing. The caller makes sure that no other thread is in here.
+  void Clear();
+
+ private:
+  // Not the parent's, in a forked child.
+  bool Has(int number) const { return number >= 0 && number < static_cast<int>(communicators_.size()); }
+
+  mutable std::mutex mutex_;
+  std::map<int, int> cublas_handles_;  // by device, now
+  Summary most_;
+  std::vector<Communicator> communicators_;  // all that were made
+  std::set<int> active_;
+  std::set<int> most_active_;
+};
+
+}  // namespace ashlar::hollow
+
+#endif  // ASHLAR_HOLLOW_MODEL_LIBRARY_USE_H_

@@ -1,0 +1,49 @@
+#include "analyzer/libraries/library_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "allocator/base/units.h"
+
+namespace ashlar::libraries {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr gpus::Capability kCardOf80{8, 0}, kCardOf90{9, 0};
+
+std::vector<std::string> NamesOf(const std::vector<MemoryPart>& parts) {
+  std::vector<std::string> out;
+  for (const MemoryPart& part : parts) out.push_back(part.name);
+  return out;
+}
+
+TEST(LibraryMemoryTest, OnlyLibrariesThatWereCalledHaveAPart) {
+  EXPECT_THAT(LibraryParts({}, kCardOf90), IsEmpty());
+  EXPECT_THAT(NamesOf(LibraryParts({.has_torch = true}, kCardOf90)), ElementsAre("kernels"));
+  EXPECT_THAT(
+      NamesOf(LibraryParts({.cublas_handles = 1, .has_cudnn = true, .nccl = {.communicators = {{}}}}, kCardOf80)),
+      ElementsAre("cuBLAS", "cuDNN", "NCCL"));
+}
+
+TEST(LibraryMemoryTest, AHandleOfCublasTakesWhatItWasSeenToTakeOnAnH200) {
+  const std::vector<MemoryPart> there = LibraryParts({.cublas_handles = 2}, kCardOf90);
+  EXPECT_EQ(there[0].bytes.least_bytes, 2 * 66 * kMiB);
+  EXPECT_EQ(there[0].bytes.most_bytes, 2 * 66 * kMiB);
+  EXPECT_EQ(there[0].mark, "computed");
+  EXPECT_THAT(there[0].source, HasSubstr("2 handles of 66 MiB"));
+}
+
+TEST(LibraryMemoryTest, ElsewhereItTakesItsWorkspaceAtLeast) {
+  EXPECT_EQ(LibraryParts({.cublas_handles = 1}, kCardOf80)[0].bytes.least_bytes, 4 * kMiB);
+  EXPECT_EQ(LibraryParts({.cublas_handles = 1}, {10, 0})[0].bytes.least_bytes, 32 * kMiB);
+  EXPECT_EQ(LibraryParts({.cublas_handles = 1}, {12, 0})[0].bytes.least_bytes, 4 * kMiB);
+}
+
+}  // namespace
+}  // namespace ashlar::libraries
