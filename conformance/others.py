@@ -81,6 +81,9 @@ def measure_linked(bench, environment, script, library, did):
     if 'failure' in told:
         verdict.expect('memory' in told['failure'].lower(), f'the request that is too large: {told["failure"]!r}')
     verdict.expect(run.report['peak_bytes'] > 0, 'it ran without the device')
+    if 'peak_in_use' in told:
+        (jax,) = [process['jax'] for process in run.report['processes']]
+        verdict.equal('what JAX had in use', jax['devices'][0]['peak_in_use_bytes'], told['peak_in_use'])
     verdict.cells.update({'seen': 'runs', 'peak of the device': mib(run.report['peak_bytes'])})
     return verdict
 

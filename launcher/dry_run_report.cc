@@ -309,6 +309,30 @@ const Fields<cli::TorchInfo>& FieldsOf<cli::TorchInfo>() {
 }
 
 template <>
+const Fields<cli::JaxDevice>& FieldsOf<cli::JaxDevice>() {
+  using cli::JaxDevice;
+  static const auto* fields =
+      new Fields<JaxDevice>(Fields<JaxDevice>("jax_device")
+                                .AddCount("index", &JaxDevice::index, "As JAX counts them.")
+                                .Add("peak_in_use_bytes", &JaxDevice::peak_in_use_bytes,
+                                     "peak_bytes_in_use of memory_stats() at the end: what the program needs.")
+                                .Add("reserved_bytes", &JaxDevice::reserved_bytes, "What JAX had of the device.")
+                                .Add("limit_bytes", &JaxDevice::limit_bytes, "bytes_limit: what it may have."));
+  return *fields;
+}
+
+template <>
+const Fields<cli::JaxInfo>& FieldsOf<cli::JaxInfo>() {
+  using cli::JaxInfo;
+  static const auto* fields =
+      new Fields<JaxInfo>(Fields<JaxInfo>("jax")
+                              .Add("devices", &JaxInfo::devices, "Those that it used.")
+                              .AddNonEmpty("out_of_memory", &JaxInfo::out_of_memory,
+                                           "The error of memory that ended the program; null where none did."));
+  return *fields;
+}
+
+template <>
 const Fields<cli::ProcessRun>& FieldsOf<cli::ProcessRun>() {
   using cli::ProcessRun;
   static const auto* fields = new Fields<ProcessRun>(
@@ -322,7 +346,8 @@ const Fields<cli::ProcessRun>& FieldsOf<cli::ProcessRun>() {
               "died", [](const auto& run) { return run.DiedEarly(); },
               "Whether it was killed or aborted while it held memory of a device.")
           .Add("books", &ProcessRun::books, "Of the preloaded library; null where the process was killed.")
-          .Add("torch", &ProcessRun::torch, "What PyTorch's allocator says; null without PyTorch."));
+          .Add("torch", &ProcessRun::torch, "What PyTorch's allocator says; null without PyTorch.")
+          .Add("jax", &ProcessRun::jax, "What JAX's allocator says at the end; null without JAX."));
   return *fields;
 }
 

@@ -131,6 +131,17 @@ void AppendLibraries(const AccountedDevice& device, std::string& out) {
                   "; the context takes ", FormatBytes(device.context_bytes), "\n");
 }
 
+void AppendJax(const JaxInfo& jax, std::string& out) {
+  for (const JaxDevice& device : jax.devices) {
+    if (device.peak_in_use_bytes == 0) continue;
+    absl::StrAppend(&out, std::string(19, ' '), "JAX had ", FormatBytes(device.peak_in_use_bytes),
+                    " in use at its peak, of ", FormatBytes(device.reserved_bytes), " that it reserved\n");
+  }
+  if (!jax.out_of_memory.empty()) {
+    absl::StrAppend(&out, std::string(19, ' '), Shortened(Printable(jax.out_of_memory), kLabelWidth), "\n");
+  }
+}
+
 void AppendProcess(const ProcessRun& run, std::string& out) {
   const auto add = [&](int ordinal, std::uint64_t peak, const std::string& remark) {
     out += absl::StrFormat("  %-16s device %-2d  peak %11s%s\n", run.Name(), ordinal, FormatBytes(peak), remark);
@@ -158,6 +169,7 @@ void AppendProcess(const ProcessRun& run, std::string& out) {
   if (run.torch.has_value() && !run.torch->exception.empty()) {
     absl::StrAppend(&out, std::string(19, ' '), Shortened(Printable(run.torch->exception), kLabelWidth), "\n");
   }
+  if (run.jax.has_value()) AppendJax(*run.jax, out);
 }
 
 void AppendProcesses(const RunReport& r, std::string& out) {

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
+#include "analyzer/formats/oom/oom_message.h"
 #include "commands/explain/explain.h"
 #include "console/load_trace.h"
 
@@ -43,6 +47,24 @@ bool CallsFusedAttention(const trace::Frame& frame) {
   return absl::StrContains(line, "scaled_dot_product_attention(");
 }
 
+// JAX asks the device once, for most of it. What failed is told by its own error, and by what it had in use.
+std::optional<answers::Explanation> ExplainJax(const JaxInfo& jax, const answers::ExplainSettings& options) {
+  const std::vector<formats::OomMessage> messages = formats::FindOomMessages(jax.out_of_memory);
+  if (messages.empty()) return std::nullopt;
+  answers::Explanation out = answers::ExplainMessage(messages.front(), options);
+  for (const JaxDevice& device : jax.devices) {
+    const std::uint64_t tried = out.failure.tried_bytes.value_or(0);
+    if (tried == 0 || device.peak_in_use_bytes + tried <= device.limit_bytes) continue;
+    out.verdict.kind = answers::OomVerdict::kCapacity;
+    out.verdict.is_certain = true;
+    out.verdict.evidence = {absl::StrCat("Capacity: JAX had ", FormatBytes(device.peak_in_use_bytes),
+                                         " in use at its peak and may have ", FormatBytes(device.limit_bytes),
+                                         " of the device: XLA_CLIENT_MEM_FRACTION, three quarters unless it is set.")};
+    return out;
+  }
+  return out;
+}
+
 }  // namespace
 
 absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const ProcessMemory& memory,
@@ -55,6 +77,9 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   if (memory.is_drawn) options.picture = answers::PictureLimits{};
   options.replay.context_bytes = memory.context_bytes;
   options.shared_device = analyses::SharedDevice{memory.other_processes, memory.context_bytes};
+  if (run.jax.has_value()) {
+    if (std::optional<answers::Explanation> failure = ExplainJax(*run.jax, options)) return *std::move(failure);
+  }
   if (!run.failures.empty() || HasRetried(run)) options.replay.capacity_bytes = memory.total_bytes;
   const absl::StatusOr<formats::InputBytes> bytes =
       LoadBytes(run.failures.empty() ? run.history : run.failures.back(), options.replay);

@@ -114,6 +114,15 @@ TorchInfo TorchOf(const json& file) {
   return out;
 }
 
+JaxInfo JaxOf(const json& file) {
+  JaxInfo out{.devices = {}, .out_of_memory = Get<std::string>(file, "out_of_memory")};
+  for (const json& device : GetArray(file, "devices")) {
+    out.devices.push_back({Get<int>(device, "index"), Get<std::uint64_t>(device, "peak_in_use_bytes"),
+                           Get<std::uint64_t>(device, "reserved_bytes"), Get<std::uint64_t>(device, "limit_bytes")});
+  }
+  return out;
+}
+
 // "oom-4242-1.pickle": the kind, the process and which of its files.
 struct FileName {
   std::string kind;
@@ -195,7 +204,7 @@ class Reader {
   }
 
   void ReadJson(const std::string& path, const std::string& name, const FileName& of) {
-    if (of.kind != "process" && of.kind != "info") return;
+    if (of.kind != "process" && of.kind != "info" && of.kind != "jax") return;
     const absl::StatusOr<std::string> bytes =
         formats::ReadInput(path, {.max_bytes = kMostReportBytes, .files_only = true});
     const json file = bytes.ok() ? json::parse(formats::ToUtf8(*bytes), nullptr, /*allow_exceptions=*/false) : json();
@@ -208,6 +217,8 @@ class Reader {
     ProcessRun& run = RunOf(of.pid);
     if (of.kind == "process") {
       run.books = AccountingOf(file);
+    } else if (of.kind == "jax") {
+      run.jax = JaxOf(file);
     } else {
       run.torch = TorchOf(file);
       run.rank = GetRank(file, "rank");
@@ -259,6 +270,7 @@ std::uint64_t ProcessRun::OutOfMemory() const {
     if (out > 0 || torch->not_kept.empty()) return out;
   }
   if (!failures.empty()) return failures.size();
+  if (jax.has_value() && !jax->out_of_memory.empty()) return 1;
   if (books.has_value()) {
     for (const AccountedDevice& device : books->devices) out += device.out_of_memory;
   } else if (native.has_value()) {

@@ -1,6 +1,6 @@
 // Reads what the processes of a run left in its folder: process-PID.json of the preloaded library, info-PID.json,
-// history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the recorder, and the accounting that
-// all share (docs/guide/dry-run.md, "The run folder").
+// jax-PID.json, history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the recorder, and the
+// accounting that all share (docs/guide/dry-run.md, "The run folder").
 //
 //   RunResults results = ReadResults("/dev/shm/ashlar-f00");
 //   results.runs.front().books->devices.front().peak_bytes;
@@ -98,6 +98,19 @@ struct TorchInfo {
   std::uint64_t failures = 0;  // out-of-memory errors that were seen
 };
 
+// What JAX says of the memory that it reserved at its start.
+struct JaxDevice {
+  int index = 0;
+  std::uint64_t peak_in_use_bytes = 0;
+  std::uint64_t reserved_bytes = 0;
+  std::uint64_t limit_bytes = 0;
+};
+
+struct JaxInfo {
+  std::vector<JaxDevice> devices;
+  std::string out_of_memory;  // the error that ended the program; empty: none of memory did
+};
+
 // What the log of a program without PyTorch comes to.
 struct NativeCalls {
   std::uint64_t allocations = 0;
@@ -111,6 +124,7 @@ struct ProcessRun {
   std::optional<int> rank, local_rank, world_size;
   std::optional<ProcessAccounting> books;
   std::optional<TorchInfo> torch;
+  std::optional<JaxInfo> jax;
   std::optional<NativeCalls> native;  // where `history` is a log of device calls
   std::string history;                // a path; empty: none
   std::vector<std::string> failures;  // paths, in order

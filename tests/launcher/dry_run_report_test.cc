@@ -37,6 +37,14 @@ class DryRunReportTest : public LaunchedTest {
            LeavingText("info-7.json", Info(nullptr, peak_bytes / 2)) +
            Leaving("history-7.pickle", OutOfMemorySnapshot());
   }
+  // Of it 1 GiB less was in use at the peak.
+  std::string LeavingJax(std::uint64_t reserved_bytes, const std::string& error) const {
+    const json device = {{"index", 0},
+                         {"peak_in_use_bytes", reserved_bytes - kGiB},
+                         {"reserved_bytes", reserved_bytes},
+                         {"limit_bytes", reserved_bytes}};
+    return LeavingText("jax-7.json", {{"devices", json::array({device})}, {"out_of_memory", error}});
+  }
 };
 
 TEST_F(DryRunReportTest, TheTextSaysWhetherItFits) {
@@ -118,6 +126,20 @@ TEST_F(DryRunReportTest, ThePeakOfAKilledProcessIsOfTheAccountingThatAllShare) {
   EXPECT_EQ(document["processes"][0]["died"], true);
   EXPECT_THAT(Run("dry-run --capacity 8GiB -- " + program).error,
               AllOf(HasSubstr("device 0   peak  415.00 MiB"), HasSubstr("killed or aborted")));
+}
+
+// JAX reserves most of the device at its start: its own account says what the program needs, and why it failed.
+TEST_F(DryRunReportTest, WhatJaxSaysOfItsMemoryIsToldBesideTheDevice) {
+  const auto jax = [this](const std::string& error) {
+    return LeavingText("process-7.json", Books(12 * kGiB)) + LeavingJax(12 * kGiB, error);
+  };
+  EXPECT_THAT(Run("dry-run --capacity 16GiB -- " + Program(jax(""))).error,
+              AllOf(HasSubstr("fits on a device of 16.00 GiB"),
+                    HasSubstr("JAX had 11.00 GiB in use at its peak, of 12.00 GiB that it reserved")));
+  const std::string failing = Program(jax("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 2.00GiB."), 1);
+  EXPECT_THAT(Run("dry-run --capacity 16GiB -- " + failing).error,
+              HasSubstr("does not fit on a device of 16.00 GiB: 1 request found no memory"));
+  EXPECT_EQ(JsonOf("--capacity 16GiB", failing)["processes"][0]["jax"]["devices"][0]["peak_in_use_bytes"], 11 * kGiB);
 }
 
 TEST_F(DryRunReportTest, AFailureThatTheProgramSwallowedFailsWhereItIsAsked) {
@@ -301,10 +323,12 @@ TEST_F(DryRunReportTest, JsonIsAsItsSchemaSays) {
   json tight = Books(15 * kGiB);
   tight["library_use"] = CallsOfEightRanks();
   const std::vector<json> documents = {
-      JsonOf("", Program("")), JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", books))),
+      JsonOf("", Program("")),
+      JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", books))),
       JsonOf("", Program(Training(20 * kGiB))),
       JsonOf("--device A100-40GB", Program(Training(39 * kGiB) + Leaving("oom-7-1.pickle", OutOfMemorySnapshot()), 1)),
-      JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", tight)))};
+      JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", tight))),
+      JsonOf("", Program(LeavingText("process-7.json", books) + LeavingJax(kGiB, "")))};
   for (const json& document : documents) {
     ASSERT_TRUE(document.is_object());
     schema.Check(document);

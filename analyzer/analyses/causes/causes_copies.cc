@@ -157,7 +157,7 @@ Copies CopiesByDeepCopy(const CauseContext& context, const ProgramMemory& memory
   if (static_cast<double>(alike) < kLeastAlike * static_cast<double>(Bytes(memory.SizesOf(copied)))) return out;
   out.sets = 1;
   out.blocks = copied;
-  out.least_share = kLeastSureShare;
+  if (ShortageAt(context).has_value()) out.least_share = kLeastSureShare;
   out.proof =
       absl::StrCat("copy.deepcopy made ", FormatCount(copied.size()), " blocks, of sizes that are alive beside them");
   return out;

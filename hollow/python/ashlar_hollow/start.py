@@ -28,6 +28,12 @@ def _devices_of_jax(hardware):
     hardware.has_visible_nvidia_gpu = lambda: True
 
 
+def _memory_of_jax(jax):
+    from . import jax_memory
+
+    jax_memory.install(settings.record_folder())
+
+
 def _skip_init(torch):
     from . import fresh
 
@@ -52,6 +58,7 @@ def start():
         imports.after("numpy.random", _seed)
     if settings.record_folder():
         imports.after("torch", _history)
+        imports.after("jax", _memory_of_jax)
     if os.environ.get(settings.HOLLOW_RUN):
         imports.after("torch", _values)
         imports.after("jax._src.hardware_utils", _devices_of_jax)

@@ -89,6 +89,20 @@ class Torch:
 
 
 @dataclasses.dataclass(frozen=True)
+class JaxDevice:
+    index: int  # As JAX counts them.
+    peak_in_use_bytes: int  # peak_bytes_in_use of memory_stats() at the end: what the program needs.
+    reserved_bytes: int  # What JAX had of the device.
+    limit_bytes: int  # bytes_limit: what it may have.
+
+
+@dataclasses.dataclass(frozen=True)
+class Jax:
+    devices: Tuple[JaxDevice, ...]  # Those that it used.
+    out_of_memory: Optional[str]  # The error of memory that ended the program; null where none did.
+
+
+@dataclasses.dataclass(frozen=True)
 class Process:
     pid: int  # The process's number.
     rank: Optional[int]  # Of a job of several.
@@ -96,6 +110,7 @@ class Process:
     died: bool  # Whether it was killed or aborted while it held memory of a device.
     books: Optional[Books]  # Of the preloaded library; null where the process was killed.
     torch: Optional[Torch]  # What PyTorch's allocator says; null without PyTorch.
+    jax: Optional[Jax]  # What JAX's allocator says at the end; null without JAX.
 
 
 @dataclasses.dataclass(frozen=True)

@@ -51,6 +51,7 @@ export type Process = {
   died: boolean;
   books: Books | null;
   torch: Torch | null;
+  jax: Jax | null;
 };
 
 export type Books = {
@@ -88,6 +89,18 @@ export type TorchDevice = {
   peak_reserved_bytes: number;
   ooms: number;
   retries: number;
+};
+
+export type Jax = {
+  devices: JaxDevice[];
+  out_of_memory: string | null;
+};
+
+export type JaxDevice = {
+  index: number;
+  peak_in_use_bytes: number;
+  reserved_bytes: number;
+  limit_bytes: number;
 };
 
 export type Cards = {
