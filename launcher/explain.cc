@@ -55,7 +55,8 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   if (memory.is_drawn) options.picture = answers::PictureLimits{};
   options.replay.context_bytes = memory.context_bytes;
   options.shared_device = analyses::SharedDevice{memory.other_processes, memory.context_bytes};
-  if (!run.failures.empty() || HasRetried(run)) options.replay.capacity_bytes = memory.total_bytes;
+  if (memory.is_held_to_total || !run.failures.empty() || HasRetried(run))
+    options.replay.capacity_bytes = memory.total_bytes;
   const absl::StatusOr<formats::InputBytes> bytes =
       LoadBytes(run.failures.empty() ? run.history : run.failures.back(), options.replay);
   if (!bytes.ok()) return bytes.status();
