@@ -66,7 +66,7 @@ export function makeFit(): Fit {
   return {
     program: ['python', 'train.py'], headline: 'fails at step 2 as it is; fits with half, blocks', card: 'T4', total_bytes: 2 ** 34,
     host_memory_bytes: 2 ** 36, steps: 8,
-    stop_step: 4, as_it_is: row([], 2 ** 35, false), set: row(['half', 'blocks'], 2 ** 33, true), varied: null, cards: [], with: [],
+    stop_step: 4, as_it_is: row([], 2 ** 35, false), set: { ...row(['half', 'blocks'], 2 ** 33, true), diff: { text: '--- train.py\n+++ train.py\n', changes: ['half'] } }, varied: null, cards: [], with: [],
     has_worst_first: false, why_no_worst: null, own_order_bytes: null, changes: [change('half'), change('blocks')],
     rows: [row(['half'], 3 * 2 ** 33, false), row(['blocks'], 2 ** 34, null)], sets: [row(['half', 'blocks'], 2 ** 33, true)],
     settings: [{ changes: ['half', 'blocks'], setting: 'expandable_segments:True', fits: true, peak_reserved_bytes: 2 ** 33, why_not: null }], held: [],

@@ -56,7 +56,7 @@ function written(fit: Fit): Child[] {
     return change === undefined ? [] : [`${change.where ?? ''}  ${change.title}`, ...change.lines.map((one) => `    ${one}`)];
   });
   return [lines.length > 0 ? h('pre', {}, lines.join('\n')) : null,
-    diff === null ? null : h('pre', { tabindex: 0, 'aria-label': 'diff of the program' }, diff.text)];
+    diff === null ? null : h('pre', { tabindex: 0, role: 'region', 'aria-label': 'diff of the program' }, diff.text)];
 }
 
 function settings(rows: Setting[]): Child {
