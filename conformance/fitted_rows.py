@@ -1,10 +1,15 @@
 """`ashlar fit` on real programs: each fails on its card, a set is found, and with its lines written in by hand the program fits.
 
-The peak of the program that was changed by hand is that of the row, to the byte.
+The peak of the program that was changed by hand is that of the row, to the byte. Where the answer has a diff of the whole set, so is
+that of the program that `patch` made with it.
 """
 import dataclasses
 import json
 import os
+import shutil
+import signal
+import socket
+import subprocess
 import sys
 
 import programs
@@ -143,13 +148,35 @@ PROGRAMS = {
 }
 
 
+# Whose sets can be written at their places, by a diff.
+PATCHED = {'evaluating', 'loader', 'bert_trainer', 'gpt2_trainer', 'llama_lora', 'vit', 't5_trainer', 'resnet', 'unet', 'lightning_blocks', 'lstm', 'gan',
+           'ppo', 'kept_outputs', 'late_zero', 'zeroed', 'adam_step', 'nadam_step', 'cycles', 'generation', 'function_loop'}
+
+
 def fit(bench, name, fitted):
+    """The answer, and the folder with the program in it."""
+    folder = bench.new_folder('fit')
+    shutil.copy(os.path.join(FOLDER, f'{name}.py'), folder)
     command = [bench.ashlar, 'fit', '--capacity', fitted.capacity, '--budget', '15min', '--json', '--only', ','.join(fitted.tried),
-               *(['--allow', fitted.allow] if fitted.allow else []), '--', venvs.python_of(fitted.home), os.path.join(FOLDER, f'{name}.py')]
-    run = start(command, most_seconds=MOST_SECONDS, cwd=bench.new_folder('fit'))
+               *(['--allow', fitted.allow] if fitted.allow else []), '--', venvs.python_of(fitted.home), f'{name}.py']
+    run = start(command, most_seconds=MOST_SECONDS, cwd=folder)
     if not run.out.startswith('{'):
         raise RuntimeError(f'no answer: exit code {run.code}: {run.last_line}')
-    return json.loads(run.out)
+    return json.loads(run.out), folder
+
+
+def by_patch(bench, name, fitted, folder, diff):
+    """The same of the program that the diff makes."""
+    done = subprocess.run(['patch', '-p0'], input=diff, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f'patch: {done.stdout.strip()}')
+    return bench.dry_run(venvs.python_of(fitted.home), [f'{name}.py'], ['--capacity', fitted.capacity], cwd=folder, keeps=False)
+
+
+def judge_changed(verdict, how, run, peak):
+    verdict.equal(f'exit code of the program changed {how}', run.code, 0)
+    verdict.equal(f'its requests that found no memory, changed {how}', run.torch()['ooms'], 0)
+    verdict.equal(f'its peak reserved, changed {how}', run.torch()['peak_reserved_bytes'], peak)
 
 
 def by_hand(bench, name, fitted):
@@ -169,15 +196,18 @@ def by_hand(bench, name, fitted):
 
 def judge_fit(bench, name, fitted):
     verdict = Verdict()
-    answer = fit(bench, name, fitted)
+    answer, folder = fit(bench, name, fitted)
     verdict.equal('fits as it is', answer['as_it_is']['fits'], False)
     verdict.equal('the set', answer['set'] and answer['set']['changes'], fitted.found)
     if not answer['set']:
         return verdict
-    run = by_hand(bench, name, fitted)
-    verdict.equal('exit code of the program changed by hand', run.code, 0)
-    verdict.equal('its requests that found no memory', run.torch()['ooms'], 0)
-    verdict.equal('its peak reserved', run.torch()['peak_reserved_bytes'], answer['set']['peak_reserved_bytes'])
+    peak, diff = answer['set']['peak_reserved_bytes'], answer['set']['diff']
+    judge_changed(verdict, 'by hand', by_hand(bench, name, fitted), peak)
+    is_whole = diff is not None and set(diff['changes']) == set(fitted.found)
+    verdict.equal('the diff has the whole set', is_whole, name in PATCHED)
+    if is_whole:
+        judge_changed(verdict, 'by patch', by_patch(bench, name, fitted, folder, diff['text']), peak)
+    verdict.cells['diff'] = 'whole' if is_whole else 'lines'
     verdict.cells.update({'card': fitted.capacity, 'as it is': mib(answer['as_it_is']['peak_reserved_bytes']),
                           'set': ', '.join(answer['set']['changes']), 'changed': mib(answer['set']['peak_reserved_bytes']),
                           'runs': str(answer['runs'])})
@@ -207,6 +237,48 @@ def judge_shuffles(bench):
     return verdict
 
 
+HOSTILE, HOSTILE_CARD = 'hostile', '2385MiB'  # the model of adam_step, and its card
+
+
+def processes_of(mark):
+    """Those whose command line has it."""
+    found = []
+    for process in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{process}/cmdline', 'rb') as words:
+                if mark.encode() in words.read().split(b'\0'):
+                    found.append(int(process))
+        except OSError:
+            pass  # it ended
+    return found
+
+
+def judge_hostile(bench):
+    """What its first run did outside is there once, and nothing of the others, which is told."""
+    verdict, folder, mark = Verdict(), bench.new_folder('hostile'), f'8640{os.getpid()}'
+    shutil.copy(os.path.join(FOLDER, f'{HOSTILE}.py'), folder)
+    with open(os.path.join(folder, 'stale'), 'w') as file:
+        file.write('once')
+    with socket.create_server(('127.0.0.1', 0)) as free:
+        port = free.getsockname()[1]
+    command = [bench.ashlar, 'fit', '--capacity', HOSTILE_CARD, '--budget', '15min', '--json', '--only', 'fused-optimizer,no-foreach', '--',
+               venvs.python_of(programs.HOME), f'{HOSTILE}.py', mark, str(port)]
+    run = start(command, most_seconds=MOST_SECONDS, cwd=folder)
+    left = processes_of(mark)
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    answer = json.loads(run.out)
+    verdict.equal('the set', answer['set'] and answer['set']['changes'], ['fused-optimizer'])
+    verdict.equal('processes that are left: of the first run', len(left), 1)
+    verdict.equal('files', sorted(os.listdir(folder)), ['hostile.py', 'log.txt', 'model.pt'])
+    with open(os.path.join(folder, 'log.txt')) as log:
+        verdict.equal('lines of the log', len(log.readlines()), 2)
+    verdict.equal('the log and the model are told of', sorted(map(os.path.basename, answer['kept_away'])), ['log.txt', 'model.pt'])
+    verdict.cells.update({'card': HOSTILE_CARD, 'as it is': mib(answer['as_it_is']['peak_reserved_bytes']), 'set': 'fused-optimizer',
+                          'changed': mib(answer['set']['peak_reserved_bytes']), 'runs': str(answer['runs'])})
+    return verdict
+
+
 def rows():
-    return [Row('fit', SHUFFLED, 60, judge_shuffles)] + [Row('fit', name, 60, lambda bench, n=name, f=fitted: judge_fit(bench, n, f), is_usual=fitted.home == programs.HOME)
+    return [Row('fit', SHUFFLED, 60, judge_shuffles), Row('fit', HOSTILE, 60, judge_hostile)] + [Row('fit', name, 60, lambda bench, n=name, f=fitted: judge_fit(bench, n, f), is_usual=fitted.home == programs.HOME)
             for name, fitted in PROGRAMS.items()]

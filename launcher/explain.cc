@@ -80,7 +80,8 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   if (run.jax.has_value()) {
     if (std::optional<answers::Explanation> failure = ExplainJax(*run.jax, options)) return *std::move(failure);
   }
-  if (!run.failures.empty() || HasRetried(run)) options.replay.capacity_bytes = memory.total_bytes;
+  if (memory.is_held_to_total || !run.failures.empty() || HasRetried(run))
+    options.replay.capacity_bytes = memory.total_bytes;
   const absl::StatusOr<formats::InputBytes> bytes =
       LoadBytes(run.failures.empty() ? run.history : run.failures.back(), options.replay);
   if (!bytes.ok()) return bytes.status();

@@ -1,6 +1,8 @@
 // `ashlar fit`: the program as it is, each change alone, then sets of them, the cheapest first, until one fits.
 #include "commands/fit/fit.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -16,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "allocator/base/units.h"
 #include "analyzer/gpus/gpu_table.h"
 #include "console/command.h"
 #include "console/given_command.h"
@@ -27,7 +30,9 @@
 #include "launcher/fit_page.h"
 #include "launcher/fit_runs.h"
 #include "launcher/fit_search.h"
+#include "launcher/fit_settings.h"
 #include "launcher/fit_vary.h"
+#include "launcher/fit_write.h"
 #include "launcher/hollow_program.h"
 #include "launcher/launcher.h"
 #include "launcher/machine.h"
@@ -75,6 +80,8 @@ struct FitFlags {
   std::string goal = kSetGoal;
   std::string vary;
   std::string page;
+  std::string write;
+  std::string host_memory;
   std::string format = "text";
   bool json = false;
   std::string json_to;
@@ -97,6 +104,16 @@ absl::StatusOr<double> ReadBudget(const std::string& text) {
   double value = 0;
   if (absl::SimpleAtod(number, &value) && value > 0 && value * unit < 1e7) return value * unit;
   return absl::InvalidArgumentError(absl::StrCat("--budget: '", text, "' is no time, such as 90s, 3min or 1h"));
+}
+
+// Where it is not given, all that this host has.
+absl::Status ReadHostMemory(const std::string& text, std::uint64_t& bytes) {
+  bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  if (text.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::uint64_t> size = ParseBytes(text);
+  if (!size.ok()) return OfFlag("--host-memory", size.status());
+  bytes = *size;
+  return absl::OkStatus();
 }
 
 std::vector<std::string> ReadList(const std::string& text) {
@@ -126,6 +143,8 @@ struct FitAsked {
   std::vector<std::string> with;
   std::optional<Vary> vary;
   HollowMachine card;
+  std::uint64_t host_memory_bytes = 0;
+  std::optional<PythonProgram> python;  // of --write
 };
 
 absl::Status CheckGoal(const FitFlags& flags, const HollowMachine& card) {
@@ -155,9 +174,16 @@ absl::StatusOr<FitAsked> ReadFitFlags(const FitFlags& flags) {
   if (flags.jobs.has_value() && (*flags.jobs == 0 || *flags.jobs > kMostThreads)) {
     return absl::InvalidArgumentError(absl::StrCat("--jobs: ", *flags.jobs, " is not between 1 and ", kMostThreads));
   }
-  if (absl::Status kept = NoInputIsWritten(flags.program, {{"--json-to", flags.json_to}, {"--report", flags.page}});
+  if (absl::Status kept = NoInputIsWritten(
+          flags.program, {{"--json-to", flags.json_to}, {"--report", flags.page}, {"--write", flags.write}});
       !kept.ok())
     return kept;
+  if (absl::Status status = ReadHostMemory(flags.host_memory, out.host_memory_bytes); !status.ok()) return status;
+  if (!flags.write.empty()) {
+    absl::StatusOr<PythonProgram> python = ReadPythonProgram(flags.program);
+    if (!python.ok()) return python.status();
+    out.python = *std::move(python);
+  }
   absl::StatusOr<HollowMachine> card = ReadMachine(flags.machine);
   if (!card.ok()) return card.status();
   if (absl::Status status = CheckGoal(flags, *card); !status.ok()) return status;
@@ -174,6 +200,7 @@ absl::StatusOr<FitBase> RunBase(const FitFlags& flags, const FitAsked& asked, co
   if (absl::Status status = WriteFile(folder.path() + "/machine", InAmpleRoom(card).text); !status.ok()) return status;
   FitBase out;
   out.card = card;
+  out.host_memory_bytes = asked.host_memory_bytes;
   HollowSettings settings = flags.settings;
   settings.history = 0;  // of peaks alone
   settings.names.looks = "off";
@@ -249,6 +276,7 @@ FitAnswer AnswerOf(const FitFlags& flags, const FitAsked& asked, const FitBase& 
   out.speed = SpeedOfCard(asked.card);
   out.held = base.facts.held;
   out.outside_bytes = asked.card.context.bytes;
+  out.host_memory_bytes = asked.host_memory_bytes;
   out.steps = base.facts.steps;
   out.stop_step = runs.stop();
   out.changes = base.facts.changes;
@@ -260,7 +288,7 @@ FitAnswer AnswerOf(const FitFlags& flags, const FitAsked& asked, const FitBase& 
 
 // What the goal asks for.
 absl::Status Answer(const FitFlags& flags, const FitAsked& asked, const FitBase& base, const VaryLimits& limits,
-                    FitRuns& runs, FitAnswer& answer) {
+                    const answers::Progress& progress, FitRuns& runs, FitAnswer& answer) {
   if (asked.vary.has_value() || flags.goal == kBatchGoal) {
     const FitValues::Goal goal = flags.goal == kCardsGoal     ? FitValues::Goal::kFewest
                                  : flags.goal == kLongestGoal ? FitValues::Goal::kLongest
@@ -282,9 +310,24 @@ absl::Status Answer(const FitFlags& flags, const FitAsked& asked, const FitBase&
   if (answer.base.verdict == FitVerdict::kFits) return absl::OkStatus();
   SetSearch search(runs, limits.most_seconds, asked.budget, answer);
   if (absl::Status status = search.RunRows(); !status.ok()) return status;
-  if (answer.base.verdict != FitVerdict::kFits) search.FindSet();
-  search.CountWork();
+  if (answer.base.verdict == FitVerdict::kFits) return absl::OkStatus();
+  search.CountRows();
+  search.FindSet();
+  search.CountSet();
+  answer.settings = BestSettings({asked.card, limits.most_seconds, search.SecondsLeft()}, answer, progress, runs);
   return absl::OkStatus();
+}
+
+// Nothing where there is no set, which is told.
+absl::Status WriteLauncher(const FitFlags& flags, const FitAsked& asked, const FitAnswer& answer) {
+  if (!asked.python.has_value()) return absl::OkStatus();
+  if (!answer.set.has_value()) {
+    std::fprintf(stderr, "ashlar: --write: there is no set of changes to run with: %s was not written\n",
+                 flags.write.c_str());
+    return absl::OkStatus();
+  }
+  absl::Status status = WriteFile(flags.write, LauncherText(*asked.python, answer.set->changes));
+  return status.ok() ? status : OfFlag("--write", status);
 }
 
 int RunFit(const FitFlags& flags) {
@@ -320,7 +363,7 @@ int RunFit(const FitFlags& flags) {
   FitAnswer answer = AnswerOf(flags, *asked, *base, runs);
   const VaryLimits limits = {.seconds = asked->budget, .most_seconds = MostSecondsOf(base->seconds)};
   if (base->facts.lengths_vary && !asked->vary.has_value()) PutWorstFirst(limits, runs, answer);
-  if (absl::Status status = Answer(flags, *asked, *base, limits, runs, answer); !status.ok()) {
+  if (absl::Status status = Answer(flags, *asked, *base, limits, progress, runs, answer); !status.ok()) {
     return Fail(absl::IsInvalidArgument(status) ? kUsage : kUnreadable, status);
   }
   if (!flags.page.empty()) {
@@ -328,6 +371,7 @@ int RunFit(const FitFlags& flags) {
     absl::Status status = html.ok() ? WriteFile(flags.page, *html) : html.status();
     if (!status.ok()) return Fail(kUnreadable, OfFlag("--report", status));
   }
+  if (absl::Status status = WriteLauncher(flags, *asked, answer); !status.ok()) return Fail(kUnreadable, status);
   answer.runs = runs.runs() + 1;
   answer.kept_away.assign(runs.kept_away().begin(), runs.kept_away().end());
   return FinishFit(flags, answer);
@@ -359,11 +403,18 @@ void AddFit(CommandLine& line, std::vector<std::string> program) {
           "an argument of the program to try: --vary=--batch-size:1..256 finds the largest that fits, :1,2,4 runs each")
       .Takes("ARGUMENT:VALUES")
       .NotEmpty();
+  app.Add("--host-memory", flags->host_memory,
+          "what the host has for what changes keep there (default: this host's memory)")
+      .Takes("SIZE")
+      .NotEmpty();
   app.Add("--budget", flags->budget, "time for the runs after the first one, such as 90s, 3min (default) or 1h")
       .Takes("TIME")
       .NotEmpty();
   app.Add("--jobs", flags->jobs, "runs side by side (default: as many as processors and the host's memory allow)");
   app.Add("--report", flags->page, "an HTML file: the page of ashlar report, with the rows and the run of the set")
+      .Takes("FILE")
+      .NotEmpty();
+  app.Add("--write", flags->write, "a script of Python that runs the program with the set, its files untouched")
       .Takes("FILE")
       .NotEmpty();
   app.Add("--format", flags->format, "text, json, or markdown to paste into an issue")

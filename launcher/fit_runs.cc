@@ -55,6 +55,10 @@ FitFacts FitFactsOf(const json& file) {
   for (const json& held : GetArray(file, "held")) {
     out.held.push_back({Get<std::string>(held, "what"), Get<std::uint64_t>(held, "bytes")});
   }
+  out.host_bytes = Get<std::uint64_t>(file, "host_bytes");
+  if (const auto diff = file.find("diff"); diff != file.end()) {
+    out.diff = {Get<std::string>(*diff, "text"), GetTexts(*diff, "changes")};
+  }
   if (const auto work = file.find("work"); work != file.end() && work->is_object()) {
     out.work = {Get<std::uint64_t>(*work, "operations"), Get<std::uint64_t>(*work, "narrow_operations"),
                 Get<std::uint64_t>(*work, "memory_bytes"), Get<std::uint64_t>(*work, "bus_bytes")};
@@ -116,6 +120,7 @@ std::string WhyNotMade(const std::vector<std::string>& changes, const FitFacts& 
 
 std::optional<FitFacts> ReadFitFacts(const std::string& folder) {
   std::optional<FitFacts> out;
+  std::uint64_t host_bytes = 0;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
@@ -123,9 +128,11 @@ std::optional<FitFacts> ReadFitFacts(const std::string& folder) {
     const absl::StatusOr<std::string> text = ReadSmallInput(entry.path().string());
     if (!text.ok()) continue;
     FitFacts facts = FitFactsOf(json::parse(*text, nullptr, false));
+    host_bytes += facts.host_bytes;
     const auto most = [](const FitFacts& of) { return of.peaks.empty() ? 0 : of.peaks.back().reserved_bytes; };
     if (!out.has_value() || most(facts) > most(*out)) out = std::move(facts);
   }
+  if (out.has_value()) out->host_bytes = host_bytes;
   return out;
 }
 
@@ -166,7 +173,12 @@ FitRow FitRuns::RowOf(const Asked& asked, const RerunEnd& end) const {
   }
   if (!out.why_not.empty()) return out;
   SetPeaks(end.results, out);
-  if (asked.on_card) {
+  if (asked.is_whole) out.diff = facts->diff;
+  out.host_bytes = facts->host_bytes;
+  out.is_over_host = out.host_bytes > base_.host_memory_bytes;
+  if (out.is_over_host) {
+    out.verdict = FitVerdict::kFails;
+  } else if (asked.on_card) {
     out.verdict = FitVerdict::kFits;
   } else {
     JudgeByPeak(*facts, base_.card.total.bytes, out);
@@ -204,10 +216,10 @@ std::vector<RerunEnd> FitRuns::RunAll(const std::vector<Asked>& asked, const Tim
                   relay_, progress_);
 }
 
-RerunEnd FitRuns::RunWithHistory(const std::vector<std::string>& changes, double most_seconds) {
-  Rerun rerun = RerunOf({.changes = changes, .on_card = true, .is_whole = true});
+RerunEnd FitRuns::RunWithHistory(const Asked& asked, bool has_names, double most_seconds) {
+  Rerun rerun = RerunOf(asked);
   rerun.launch.environment.erase("ASHLAR_HISTORY");
-  rerun.launch.environment.erase("ASHLAR_NAMES");
+  if (has_names) rerun.launch.environment.erase("ASHLAR_NAMES");
   ++runs_;
   return std::move(RunAgain({rerun}, {.most_seconds = most_seconds}, relay_, progress_).front());
 }

@@ -38,6 +38,8 @@ struct FitFacts {
   std::vector<answers::FitChange> changes;
   bool lengths_vary = false;  // of the batches that it trains with
   std::vector<answers::FitHeld> held;
+  std::uint64_t host_bytes = 0;          // that its changes keep on the host, of all processes
+  answers::FitDiff diff;                 // of its changes
   std::optional<answers::FitWork> work;  // of a step; nullopt: not counted
   // What its training is fed by: batches of so many, of so many samples; 0: not known.
   struct Batch {
@@ -54,7 +56,8 @@ struct FitBase {
   Launch launch;
   HollowMachine card;
   double seconds = 0;
-  std::uint64_t host_bytes = 0;
+  std::uint64_t host_bytes = 0;         // of the program
+  std::uint64_t host_memory_bytes = 0;  // that the host has for what changes keep there
   FitFacts facts;
   RunResults results;
 };
@@ -89,8 +92,8 @@ class FitRuns {
   // What a step of each set of changes computes and moves, in runs of their own; nullopt: not known.
   std::vector<std::optional<answers::FitWork>> CountWork(const std::vector<std::vector<std::string>>& sets,
                                                          double most_seconds);
-  // With the history and the names of what it holds, on the card and to its end: what a page shows.
-  RerunEnd RunWithHistory(const std::vector<std::string>& changes, double most_seconds);
+  // With its history, and where it is asked for with the names of what it holds: what a page shows.
+  RerunEnd RunWithHistory(const Asked& asked, bool has_names, double most_seconds);
   // A change that each run from here on has as well, and no row names.
   void PutAlways(const std::string& change) { always_ = change; }
   // Of the base's own figures.

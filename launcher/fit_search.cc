@@ -55,11 +55,22 @@ absl::Status SetSearch::RunRows() {
   return absl::OkStatus();
 }
 
-void SetSearch::CountWork() {
-  if (!answer_.set.has_value()) return;
-  std::vector<std::optional<answers::FitWork>> work = runs_.CountWork({{}, answer_.set->changes}, most_seconds_);
-  answer_.base.work = work[0];
-  answer_.set->work = work[1];
+void SetSearch::CountRows() {
+  const double left = SecondsLeft();
+  std::vector<FitRow*> counted = {&answer_.base};
+  for (FitRow& row : answer_.rows) {
+    if (row.verdict == FitVerdict::kFits) counted.push_back(&row);
+  }
+  std::vector<std::vector<std::string>> sets;
+  for (const FitRow* row : counted) sets.push_back(row->changes);
+  const std::vector<std::optional<answers::FitWork>> work = runs_.CountWork(sets, most_seconds_);
+  for (std::size_t i = 0; i < counted.size(); ++i) counted[i]->work = work[i];
+  budget_ += left - SecondsLeft();
+}
+
+void SetSearch::CountSet() {
+  if (!answer_.set.has_value() || answer_.set->changes.size() < 2) return;
+  answer_.set->work = runs_.CountWork({answer_.set->changes}, most_seconds_).front();
 }
 
 void SetSearch::FindSet() {
@@ -173,6 +184,7 @@ bool SetSearch::Prove(const FitRow& row) {
   if (row.changes != answer_.sets.back().changes) answer_.sets.push_back(row);
   if (proof.verdict == FitVerdict::kFits) {
     answer_.set = proof;
+    answer_.set->work = row.work;
     return true;
   }
   answer_.sets.back().verdict = proof.verdict;

@@ -2,6 +2,7 @@
 //
 //   SetSearch search(runs, most_seconds, budget_seconds, answer);
 //   search.RunRows();
+//   search.CountRows();
 //   search.FindSet();    // answer.set, answer.sets, answer.untried
 //
 // What it tried, and what it left, it adds to the answer.
@@ -28,13 +29,16 @@ class SetSearch {
   // The program as it is on the card, and each change alone. Unavailable where the program does not come to its end
   // when it is run again as it is.
   absl::Status RunRows();
+  // What a step computes and moves, of the program as it is and of each row that fits: the order of sets goes by it. It
+  // is outside the budget.
+  void CountRows();
   void FindSet();
-  // What a step of the set that was found computes and moves, beside the program as it is: outside the budget.
-  void CountWork();
+  // The same of the set that was found, where it is of several changes.
+  void CountSet();
+  double SecondsLeft() const;
 
  private:
   bool IsOver() const { return SecondsLeft() < 0; }
-  double SecondsLeft() const;
   double Most() const;
   bool FitsAlone(const answers::FitSet& set) const;
   void TryFree();
@@ -47,7 +51,7 @@ class SetSearch {
 
   FitRuns& runs_;
   const double most_seconds_;
-  const double budget_;
+  double budget_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   answers::FitAnswer& answer_;
 };

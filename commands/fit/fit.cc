@@ -21,6 +21,18 @@ bool FitAnswer::IsAllowed(const FitChange& change) const {
   return change.alters.empty() || std::find(allowed.begin(), allowed.end(), change.alters) != allowed.end();
 }
 
+double FitAnswer::PriceOf(const FitChange& change) const {
+  const auto row = std::find_if(rows.begin(), rows.end(),
+                                [&](const FitRow& of) { return of.changes == std::vector<std::string>{change.name}; });
+  if (row == rows.end() || !row->work.has_value() || !base.work.has_value()) return change.price;
+  if (row->work->bus_bytes > base.work->bus_bytes) return change.price;
+  const auto took = [&](const FitWork& work) {
+    return speed.has_value() ? RooflineSeconds(work, *speed) : static_cast<double>(work.operations);
+  };
+  const double before = took(*base.work);
+  return before == 0 ? change.price : std::max(0.0, 100 * (took(*row->work) / before - 1));
+}
+
 std::uint64_t FitAnswer::LeastBytes(const std::vector<std::string>& names) const {
   std::uint64_t out = outside_bytes;
   for (const FitHeld& one : held) {
@@ -51,6 +63,7 @@ using answers::FitAnswer;
 using answers::FitCard;
 using answers::FitChange;
 using answers::FitRow;
+using answers::FitSetting;
 using answers::FitValues;
 using answers::FitVerdict;
 
@@ -64,6 +77,10 @@ std::string WithFlag(const FitAnswer& a) {
   return absl::StrCat("python -m ashlar_gpu.fit --with ", absl::StrJoin(a.set->changes, ","));
 }
 
+bool IsInDiff(const FitRow& set, const std::string& name) {
+  return std::find(set.diff.changes.begin(), set.diff.changes.end(), name) != set.diff.changes.end();
+}
+
 std::size_t NameWidth(const std::vector<const FitRow*>& rows) {
   std::size_t out = 0;
   for (const FitRow* row : rows) out = std::max(out, FitRowName(*row).size());
@@ -74,13 +91,16 @@ void AppendTable(const FitAnswer& a, const std::vector<const FitRow*>& rows, boo
   const int width = static_cast<int>(NameWidth(rows));
   std::size_t place = has_places ? 4 : 0;
   for (const FitRow* row : rows) place = std::max(place, has_places ? FitPlaceText(a, *row).size() : 0);
+  const bool has_work = std::any_of(rows.begin(), rows.end(), [](const FitRow* row) { return row->work.has_value(); });
   absl::StrAppend(&out,
                   absl::StrFormat("  %-*s  %13s  %6s  %-15s", width, "change", "peak reserved", "saved", "verdict"));
+  if (has_work) absl::StrAppend(&out, absl::StrFormat("  %8s", "computes"));
   if (has_places) absl::StrAppend(&out, absl::StrFormat("  %-*s", static_cast<int>(place), "line"));
   out += "  costs\n";
   for (const FitRow* row : rows) {
     absl::StrAppend(&out, absl::StrFormat("  %-*s  %13s  %6s  %-15s", width, FitRowName(*row), FitPeakText(*row),
                                           FitSavedText(a, *row), FitVerdictText(*row)));
+    if (has_work) absl::StrAppend(&out, absl::StrFormat("  %8s", FitWorkText(a, *row)));
     if (has_places)
       absl::StrAppend(&out, absl::StrFormat("  %-*s", static_cast<int>(place), OrDash(FitPlaceText(a, *row))));
     absl::StrAppend(
@@ -110,10 +130,37 @@ void AppendLines(const FitAnswer& a, std::string& out) {
   AppendSection("WRITE", "", out);
   for (const std::string& name : a.set->changes) {
     const FitChange& change = a.ChangeNamed(name);
+    if (IsInDiff(*a.set, name)) continue;
     absl::StrAppend(&out, "  ", change.where, "  ", change.title, "\n");
     for (const std::string& line : change.lines) absl::StrAppend(&out, "      ", line, "\n");
   }
+  if (!a.set->diff.text.empty()) {
+    absl::StrAppend(&out, "  a diff of ", absl::StrJoin(a.set->diff.changes, ", "), ", for patch -p0:\n\n",
+                    a.set->diff.text, "\n");
+  }
   absl::StrAppend(&out, "  or leave the files as they are: ", WithFlag(a), " SCRIPT ARGS...\n");
+}
+
+void AppendSettings(const FitAnswer& a, std::string& out) {
+  if (a.settings.empty()) return;
+  AppendSection("SETTINGS", "the requests of the whole run, replayed on the card under other settings", out);
+  std::size_t width = 6, setting = 12;
+  for (const FitSetting& of : a.settings) {
+    width = std::max(width, FitNames(of.changes).size());
+    setting = std::max(setting, FitSettingText(of).size());
+  }
+  const auto line = [&](const std::string& name, const std::string& best, const std::string& peak,
+                        const std::string& verdict) {
+    absl::StrAppend(&out, absl::StrFormat("  %-*s  %-*s  %13s  %s\n", static_cast<int>(width), name,
+                                          static_cast<int>(setting), best, peak, verdict));
+  };
+  line("change", "best setting", "peak reserved", "verdict");
+  for (const FitSetting& of : a.settings) {
+    const bool is_known = of.why_not.empty();
+    line(FitNames(of.changes), FitSettingText(of), is_known ? FormatBytes(of.peak_reserved_bytes) : "-",
+         is_known ? (of.fits ? "fits by replay" : "fails by replay")
+                  : ShortenedSentence(Printable(of.why_not), kReasonWidth));
+  }
 }
 
 void AppendValues(const FitAnswer& a, std::string& out) {
@@ -197,6 +244,7 @@ std::string ToText(const FitAnswer& answer) {
   for (const FitChange* change : missing)
     absl::StrAppend(&out, "    ", change->name, ": ", Printable(change->why_not), "\n");
   AppendSets(answer, out);
+  AppendSettings(answer, out);
   AppendLines(answer, out);
   return out;
 }
@@ -218,11 +266,13 @@ std::string ToMarkdown(const FitAnswer& answer) {
   if (!answer.set.has_value()) return absl::StrCat(out, "\n");
   out += "\n\n```text\n";
   for (const std::string& name : answer.set->changes) {
+    if (IsInDiff(*answer.set, name)) continue;
     const FitChange& change = answer.ChangeNamed(name);
     absl::StrAppend(&out, change.where, "  ", change.title, "\n");
     for (const std::string& line : change.lines) absl::StrAppend(&out, "    ", line, "\n");
   }
-  return absl::StrCat(out, "```\n");
+  out += "```\n";
+  return answer.set->diff.text.empty() ? out : absl::StrCat(out, "\n```diff\n", answer.set->diff.text, "```\n");
 }
 
 }  // namespace ashlar::report

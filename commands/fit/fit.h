@@ -58,6 +58,12 @@ struct FitHeld {
   std::uint64_t bytes = 0;
 };
 
+// What changes write into the program's own source, where their places are known.
+struct FitDiff {
+  std::string text;                  // for patch -p0; empty: none can be written there
+  std::vector<std::string> changes;  // that it has whole
+};
+
 // A run with these changes.
 struct FitRow {
   std::vector<std::string> changes;  // by name; empty: the program as it is
@@ -66,9 +72,22 @@ struct FitRow {
   std::optional<std::uint64_t> device_bytes;         // the same with all that lies outside: what the card must have
   std::optional<std::uint64_t> failed_step;          // where it fails, if that is known
   std::string why_not;                               // why the run tells nothing
+  std::uint64_t host_bytes = 0;                      // that the changes keep on the host in the device's stead
+  bool is_over_host = false;                         // which has not so much: that is why it fails
+  FitDiff diff;                                      // of a run to its end
   std::optional<FitWork> work;                       // of a step, in a run of its own
   bool ran_on_card = false;                          // else in ample room as that card, whose peak decides
   bool is_untried = false;                           // the time was up before it could begin
+};
+
+// The requests of a whole run, replayed on the card under other settings of the allocator.
+struct FitSetting {
+  std::vector<std::string> changes;       // of the run
+  std::string conf;                       // the best setting; empty: that of the run itself
+  bool is_own = false;                    // it is Ashlar's own allocator, not PyTorch's with a setting
+  bool fits = false;                      // no request fails in the replay
+  std::uint64_t peak_reserved_bytes = 0;  // of the replay
+  std::string why_not;                    // why the run tells nothing
 };
 
 // The values of one argument of the program, or of its batch.
@@ -103,6 +122,7 @@ struct FitAnswer {
   std::optional<FitSpeed> speed;  // nullopt: no card of the table was named
   std::vector<FitHeld> held;
   std::uint64_t outside_bytes = 0;         // of the card: the context
+  std::uint64_t host_memory_bytes = 0;     // what the host has for all that is kept there
   std::uint64_t steps = 0;                 // of the program as it is
   std::optional<std::uint64_t> stop_step;  // after which rows end; nullopt: they are whole
   std::vector<FitChange> changes;
@@ -110,6 +130,7 @@ struct FitAnswer {
   std::vector<FitRow> rows;                   // of one change each
   std::vector<FitRow> sets;                   // of several, in the order in which they were tried
   std::optional<FitRow> set;                  // the cheapest that fits, run on the card to its end
+  std::vector<FitSetting> settings;           // of the set, and of what is within a tenth of the card
   std::optional<FitValues> varied;            // then no set is looked for
   std::optional<std::vector<FitCard>> cards;  // of --goal cards: the program as it is first, the least card last
   std::vector<std::string> with;              // changes that --with has in each of these runs
@@ -127,6 +148,9 @@ struct FitAnswer {
 
   const FitChange& ChangeNamed(const std::string& name) const;  // which is there
   bool IsAllowed(const FitChange& change) const;
+  // Of one change: how much longer a step takes, in percent, by what was counted in its own row; else the rough price
+  // of the table. What the bus takes is not known of a card, and neither is a row's price that moves more over it.
+  double PriceOf(const FitChange& change) const;
   // What a step needs with these changes at least: all that is held and that none of them makes less of.
   std::uint64_t LeastBytes(const std::vector<std::string>& names) const;
 };

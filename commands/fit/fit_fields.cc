@@ -14,8 +14,10 @@ namespace ashlar::report {
 using answers::FitAnswer;
 using answers::FitCard;
 using answers::FitChange;
+using answers::FitDiff;
 using answers::FitHeld;
 using answers::FitRow;
+using answers::FitSetting;
 using answers::FitValues;
 using answers::FitVerdict;
 using answers::FitWork;
@@ -107,6 +109,31 @@ const Fields<FitWork>& FieldsOf<FitWork>() {
 }
 
 template <>
+const Fields<FitDiff>& FieldsOf<FitDiff>() {
+  static const auto* fields = new Fields<FitDiff>(
+      Fields<FitDiff>("diff")
+          .Add("text", &FitDiff::text, "For patch -p0, in the folder that the program ran in.")
+          .Add("changes", &FitDiff::changes, "Those that it has whole; of the others their lines are known."));
+  return *fields;
+}
+
+template <>
+const Fields<FitSetting>& FieldsOf<FitSetting>() {
+  static const auto* fields = new Fields<FitSetting>(
+      Fields<FitSetting>("setting")
+          .Add("changes", &FitSetting::changes, "Changes of the run whose requests were replayed.")
+          .Add("setting", &FitSettingText, "Best setting, \"policy:ashlar\", or \"as it is\".")
+          .Add("fits", &FitSetting::fits, "Whether no request fails in the replay on the card.")
+          .Add("peak_reserved_bytes", &FitSetting::peak_reserved_bytes, "Of the replay.")
+          .AddNonEmpty("why_not", &FitSetting::why_not, "Why the run tells nothing."));
+  return *fields;
+}
+
+std::optional<FitDiff> DiffOf(const FitRow& row) {
+  return row.diff.text.empty() ? std::nullopt : std::optional(row.diff);
+}
+
+template <>
 const Fields<FitRow>& FieldsOf<FitRow>() {
   static const auto* fields = new Fields<FitRow>(
       Fields<FitRow>("row")
@@ -118,8 +145,13 @@ const Fields<FitRow>& FieldsOf<FitRow>() {
                "The same with contexts and what else lies outside: what the card must have.")
           .Add("failed_step", &FitRow::failed_step,
                "Step of the optimizer, from 1, in which a request fails on the card.")
+          .Add("host_bytes", &FitRow::host_bytes, "What its changes keep on the host in the device's stead.")
+          .Add("is_over_host", &FitRow::is_over_host, "Whether the host has less than that: it fails by that alone.")
+          .Add("diff", &DiffOf,
+               "What its changes write into the program's source, of the set; null where their places are not known.")
           .Add("work", &FitRow::work,
-               "What a step computes and moves, counted in a run of its own: of the program as it is and of the set.")
+               "What a step computes and moves, counted in a run of its own: of the program as it is, of rows that "
+               "fit, and of the set.")
           .AddWord(
               "known_by", [](const auto& row) { return row.ran_on_card ? kRunOnCard : kRunInRoom; },
               {kRunOnCard, kRunInRoom}, "Which run the verdict is of.")
@@ -230,6 +262,8 @@ const Fields<FitAnswer>& FieldsOf<FitAnswer>() {
           .Add("headline", &FitHeadline, "The answer in a sentence.")
           .Add("card", &FitAnswer::card, "Name of the card; \"a device\" where only its memory was given.")
           .Add("total_bytes", &FitAnswer::total_bytes, "Memory of the card; 0 where one is looked for.")
+          .Add("host_memory_bytes", &FitAnswer::host_memory_bytes,
+               "What the host has for what changes keep there: --host-memory, or this host's memory.")
           .Add("steps", &FitAnswer::steps, "Steps of the optimizer in the program as it is.")
           .Add("stop_step", &FitAnswer::stop_step, "Step after which rows end; null where they are whole.")
           .Add(
@@ -261,6 +295,9 @@ const Fields<FitAnswer>& FieldsOf<FitAnswer>() {
           .Add(
               "sets", [](const auto& of) { return ShownRows(of, of.sets); },
               "Sets of changes in the order in which they were tried, cheapest first.")
+          .Add("settings", &FitAnswer::settings,
+               "Whole runs replayed on the card under other settings: of the set, and of what is within a tenth of the "
+               "card.")
           .Add("held", &FitAnswer::held, "What is live in each step of the optimizer in the program as it is.")
           .Add("runs", &FitAnswer::runs, "Number of times that the program was run.")
           .Add("untried_changes", &FitAnswer::untried_changes,

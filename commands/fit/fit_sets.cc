@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
 #include <utility>
 
 namespace ashlar::answers {
@@ -53,7 +54,8 @@ FitSet SetOf(const FitAnswer& answer, const std::vector<const FitChange*>& alway
     if (!is_in(chosen, change) && (!is_in(always, change) || is_replaced)) continue;
     out.changes.push_back(change.name);
     if (is_in(chosen, change)) out.priced.push_back(change.name);
-    out.price += change.price;
+    if (is_in(chosen, change)) out.price += answer.PriceOf(change);
+    out.rough += change.price;
   }
   return out;
 }
@@ -79,7 +81,7 @@ std::vector<FitSet> SetsByPrice(const FitAnswer& answer) {
     if (!set.changes.empty()) out.push_back(std::move(set));
   }
   std::stable_sort(out.begin(), out.end(), [](const FitSet& a, const FitSet& b) {
-    return std::pair(a.price, a.changes.size()) < std::pair(b.price, b.changes.size());
+    return std::tuple(a.price, a.rough, a.changes.size()) < std::tuple(b.price, b.rough, b.changes.size());
   });
   return out;
 }

@@ -1,5 +1,6 @@
-// The order in which sets of changes are tried: the cheapest first, by the sum of their prices; of sets that cost alike
-// the one of fewer changes, then the one of changes higher in the table.
+// The order in which sets of changes are tried: the cheapest first, by the sum of their prices, as they were counted or
+// else by the table; of sets that cost alike the cheaper one of the table, then the one of fewer changes, then the one
+// of changes higher in the table.
 //
 //   for (const FitSet& set : SetsByPrice(answer)) ...   // {"half-batch"}, {"half-batch", "checkpointing"}, ...
 //
@@ -18,7 +19,8 @@ namespace ashlar::answers {
 struct FitSet {
   std::vector<std::string> changes;  // in the order of the table
   std::vector<std::string> priced;   // those of them that are not free
-  int price = 0;
+  double price = 0;                  // by what was counted, where it was (FitAnswer::PriceOf)
+  int rough = 0;                     // by the table alone
 };
 
 // Of changes that apply, are allowed, and whose own row told something.

@@ -18,6 +18,7 @@ using answers::FitAnswer;
 using answers::FitCard;
 using answers::FitChange;
 using answers::FitRow;
+using answers::FitSetting;
 using answers::FitSpeed;
 using answers::FitValues;
 using answers::FitVerdict;
@@ -157,8 +158,22 @@ void AddWorst(const FitAnswer& a, std::vector<std::string>& out) {
 
 }  // namespace
 
-std::string FitRowName(const FitRow& row) {
-  return row.changes.empty() ? "as it is" : absl::StrJoin(row.changes, ", ");
+std::string FitNames(const std::vector<std::string>& changes) {
+  return changes.empty() ? "as it is" : absl::StrJoin(changes, ", ");
+}
+
+std::string FitRowName(const FitRow& row) { return FitNames(row.changes); }
+
+std::string FitWorkText(const FitAnswer& a, const FitRow& row) {
+  if (!row.work.has_value() || !a.base.work.has_value() || a.base.work->operations == 0) return "";
+  return absl::StrFormat("x %.2f",
+                         static_cast<double>(row.work->operations) / static_cast<double>(a.base.work->operations));
+}
+
+std::string FitSettingText(const FitSetting& of) {
+  if (!of.why_not.empty()) return "-";
+  if (of.is_own) return "policy:ashlar";
+  return of.conf.empty() ? "as it is" : of.conf;
 }
 
 std::string FitVerdictText(const FitRow& row) {
@@ -166,6 +181,7 @@ std::string FitVerdictText(const FitRow& row) {
     case FitVerdict::kFits:
       return "fits";
     case FitVerdict::kFails:
+      if (row.is_over_host) return "fails: the host";
       return row.failed_step.has_value() ? absl::StrCat("fails at step ", *row.failed_step) : "fails";
     case FitVerdict::kNotKnown:
       break;
@@ -190,6 +206,16 @@ std::string FitCostsText(const FitAnswer& a, const FitRow& row) {
     const FitChange& change = a.ChangeNamed(name);
     if (change.costs != "none") costs.push_back(change.costs);
     if (!change.alters.empty()) costs.push_back(absl::StrCat("alters results (--allow ", change.alters, ")"));
+  }
+  if (row.host_bytes > 0) {
+    costs.push_back(
+        absl::StrCat(FormatBytes(row.host_bytes), " on the host",
+                     row.is_over_host ? absl::StrCat(", which has ", FormatBytes(a.host_memory_bytes)) : ""));
+  }
+  const bool is_known = row.work.has_value() && a.base.work.has_value();
+  if (is_known && row.work->bus_bytes > a.base.work->bus_bytes) {
+    costs.push_back(
+        absl::StrCat(FormatBytes(row.work->bus_bytes - a.base.work->bus_bytes), " more over the bus in a step"));
   }
   return costs.empty() ? "none" : absl::StrJoin(costs, "; ");
 }

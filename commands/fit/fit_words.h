@@ -12,7 +12,10 @@
 
 namespace ashlar::report {
 
-std::string FitRowName(const answers::FitRow& row);  // "half-batch, checkpointing"
+std::string FitNames(const std::vector<std::string>& changes);                     // "half-batch, checkpointing"
+std::string FitRowName(const answers::FitRow& row);                                // the same of a row
+std::string FitWorkText(const answers::FitAnswer& a, const answers::FitRow& row);  // "x 1.33"; "" where it is not known
+std::string FitSettingText(const answers::FitSetting& of);  // "expandable_segments:True", "as it is"
 std::string FitVerdictText(const answers::FitRow& row);
 std::string FitPeakText(const answers::FitRow& row);                                // "-" where it is not known
 std::string FitSavedText(const answers::FitAnswer& a, const answers::FitRow& row);  // "38 %"; a change may take more

@@ -63,14 +63,16 @@ export function makeDryRun(): DryRun {
 export function makeFit(): Fit {
   const row = (changes: string[], peak: number, fits: boolean | null): Row => ({
     changes, fits, peak_reserved_bytes: peak, device_bytes: peak + 2 ** 28, failed_step: fits === false ? 2 : null, costs: 'none',
-    roofline_seconds: null, work: null, known_by: 'run in ample room', why_not: fits === null ? 'it ended with exit code 1' : null });
+    host_bytes: 0, is_over_host: false, diff: null, roofline_seconds: null, work: null, known_by: 'run in ample room', why_not: fits === null ? 'it ended with exit code 1' : null });
   const change = (name: string): Change => ({
     name, title: `the change ${name}`, applies: true, why_not: null, where: 'train.py:7', lines: [`write(${name})`], costs: 'none',
     alters: null, is_allowed: true });
   return {
-    program: ['python', 'train.py'], headline: 'fails at step 2 as it is; fits with half, blocks', card: 'T4', total_bytes: 2 ** 34, steps: 8,
-    stop_step: 4, as_it_is: row([], 2 ** 35, false), set: row(['half', 'blocks'], 2 ** 33, true), varied: null, cards: [], with: [],
+    program: ['python', 'train.py'], headline: 'fails at step 2 as it is; fits with half, blocks', card: 'T4', total_bytes: 2 ** 34,
+    host_memory_bytes: 2 ** 36, steps: 8,
+    stop_step: 4, as_it_is: row([], 2 ** 35, false), set: { ...row(['half', 'blocks'], 2 ** 33, true), diff: { text: '--- train.py\n+++ train.py\n', changes: ['half'] } }, varied: null, cards: [], with: [],
     has_worst_first: false, why_no_worst: null, own_order_bytes: null, changes: [change('half'), change('blocks')],
-    rows: [row(['half'], 3 * 2 ** 33, false), row(['blocks'], 2 ** 34, null)], sets: [row(['half', 'blocks'], 2 ** 33, true)], held: [],
+    rows: [row(['half'], 3 * 2 ** 33, false), row(['blocks'], 2 ** 34, null)], sets: [row(['half', 'blocks'], 2 ** 33, true)],
+    settings: [{ changes: ['half', 'blocks'], setting: 'expandable_segments:True', fits: true, peak_reserved_bytes: 2 ** 33, why_not: null }], held: [],
     runs: 6, untried_changes: 0, untried_sets: 0, pruned_sets: 0, allowed: [], kept_away: [], remarks: ['rows end after step 4 of 8'] };
 }

@@ -133,7 +133,8 @@ TEST_F(FitTest, EachChangeIsARowAndTheCheapestThatFitsIsProven) {
   EXPECT_EQ(answer["set"]["changes"], Names({"cheap"}));
   EXPECT_EQ(answer["set"]["known_by"], "run on the card");
   EXPECT_EQ(answer["stop_step"], 4) << "two behind the step that decided";
-  EXPECT_EQ(answer["runs"], 8) << "as it is, the same on the card, three rows, the proof, two that count operations";
+  EXPECT_EQ(answer["runs"], 10) << "as it is, the same on the card, three rows, the proof, three that count (as it is, "
+                                   "dear, cheap), one whose history is replayed";
 }
 
 TEST_F(FitTest, EffectsDoNotAddUpSoASetIsRun) {
@@ -353,7 +354,7 @@ TEST_F(FitTest, WhatTheSetComputesAndMovesIsCountedBesideTheProgram) {
   EXPECT_EQ(answer["set"]["work"]["bus_bytes"], 5 << 20);
   EXPECT_NEAR(answer["set"]["roofline_seconds"].get<double>(), 0.1, 0.001) << "32 GB at the T4's 320 GB/s";
   EXPECT_EQ(answer["set"]["peak_reserved_bytes"], 9 * kGiB);
-  EXPECT_TRUE(answer["rows"][0]["work"].is_null());
+  EXPECT_EQ(answer["rows"][0]["work"]["operations"], 1330) << "it fits";
   EXPECT_THAT(Run("fit --device T4 --jobs 1 -- " + program).out,
               AllOf(HasSubstr("1.33e+03 floating-point operations"), HasSubstr("5.00 MiB between host and device"),
                     HasSubstr("estimated: by the figures of the card")));
@@ -423,6 +424,80 @@ TEST_F(FitTest, WhatTheBudgetDoesNotReachIsSaid) {
   EXPECT_THAT(RowOf(answer["rows"], {"late"})["why_not"].get<std::string>(), HasSubstr("the time was up"));
   EXPECT_EQ(answer["untried_changes"], 1);
   EXPECT_THAT(answer["remarks"].dump(), HasSubstr("1 change and 1 dearer set were not tried"));
+}
+
+// What a change keeps on the host must have room there.
+TEST_F(FitTest, TheHostMustHaveRoomForWhatIsKeptThere) {
+  const std::vector<json> changes = {Change("moves", 1), Change("stays", 9)};
+  json facts = Facts({changes[0]}, 8 * kGiB);
+  facts["host_bytes"] = 3 * kGiB;
+  const std::string moves =
+      absl::StrCat(LeavingText("process-7.json", Books(8 * kGiB)), LeavingText("info-7.json", Info(nullptr, 8 * kGiB)),
+                   LeavingText("fit-7.json", facts));
+  const std::string program = Program(changes, {{"moves", moves}, {"stays", Leaves({changes[1]}, 9 * kGiB)}});
+  const json roomy = Answer("--host-memory 3GiB", program);
+  EXPECT_EQ(roomy["set"]["changes"], Names({"moves"}));
+  EXPECT_EQ(roomy["set"]["host_bytes"], 3 * kGiB);
+  const json narrow = Answer("--host-memory 2GiB", program);
+  EXPECT_EQ(narrow["set"]["changes"], Names({"stays"}));
+  EXPECT_EQ(RowOf(narrow["rows"], {"moves"})["fits"], false);
+  EXPECT_EQ(RowOf(narrow["rows"], {"moves"})["is_over_host"], true);
+  EXPECT_THAT(RowOf(narrow["rows"], {"moves"})["costs"].get<std::string>(),
+              HasSubstr("3.00 GiB on the host, which has 2.00 GiB"));
+  EXPECT_GT(Answer("", program)["host_memory_bytes"], 0);
+  ExpectError(Run("fit --device T4 --host-memory much -- true"), 2, {"--host-memory", "much"});
+}
+
+// A dear change of the table turns out to be cheap.
+TEST_F(FitTest, TheOrderOfSetsGoesByWhatWasCounted) {
+  const std::vector<json> changes = {Change("rough", 1), Change("counted", 9)};
+  const auto counts = [&](const char* name, std::uint64_t operations) {
+    json facts = Facts(changes, kGiB);
+    facts["work"] = {{"operations", operations}, {"narrow_operations", 0}, {"memory_bytes", 0}, {"bus_bytes", 0}};
+    return absl::StrCat(name, ")\n", LeavingText("fit-7.json", facts), ";;\n");
+  };
+  const std::uint64_t step = 1'000'000'000'000;
+  const std::string counting =
+      absl::StrCat("if [ -n \"$ASHLAR_FIT_COUNTS\" ]; then\ncase $ASHLAR_FIT in\n", counts("rough", 2 * step),
+                   counts("counted", step + step / 100), counts("*", step), "esac\nexit 0\nfi\n");
+  const auto does = [&](const json& change) { return Leaves({change}, 8 * kGiB); };
+  const std::string program = Script(
+      "counted_program", absl::StrCat(counting, "case $ASHLAR_FIT in\nrough)\n", does(changes[0]), ";;\ncounted)\n",
+                                      does(changes[1]), ";;\n*)\nif [ -n \"$ASHLAR_APART\" ]; then\n",
+                                      RunsOutOfMemory(), "fi\n", Leaves(changes, 20 * kGiB), ";;\nesac\nexit 0\n"));
+  const json answer = Answer("", program);
+  EXPECT_EQ(answer["set"]["changes"], Names({"counted"}));
+  EXPECT_EQ(answer["set"]["work"]["operations"], step + step / 100);
+  EXPECT_EQ(RowOf(answer["rows"], {"rough"})["work"]["operations"], 2 * step);
+}
+
+// The diff is that of the proof, which has the whole set.
+TEST_F(FitTest, TheSetHasTheDiffOfItsProof) {
+  const std::vector<json> changes = {Change("a", 1)};
+  json facts = Facts(changes, 8 * kGiB);
+  facts["diff"] = {{"text", "--- train.py\n+++ train.py\n"}, {"changes", {"a"}}};
+  const std::string program = Program(changes, {{"a", absl::StrCat(LeavingText("process-7.json", Books(8 * kGiB)),
+                                                                   LeavingText("info-7.json", Info(nullptr, 8 * kGiB)),
+                                                                   LeavingText("fit-7.json", facts))}});
+  const json answer = Answer("", program);
+  EXPECT_EQ(answer["set"]["diff"]["text"], "--- train.py\n+++ train.py\n");
+  EXPECT_TRUE(RowOf(answer["rows"], {"a"})["diff"].is_null());
+}
+
+TEST_F(FitTest, TheLauncherHasTheSetAndTheProgramsWords) {
+  const std::vector<json> changes = {Change("a", 1), Change("b", 2)};
+  const std::string program = Program(changes, {{"a", Leaves({changes[0]}, 8 * kGiB)}});
+  const std::string python = folder_ + "python3.11";  // runs /bin/sh's lines, and takes options
+  std::filesystem::copy_file(program, python);
+  const std::string launcher = folder_ + "launch.py";
+  Answer("--only a --write " + launcher, python + " -u -X dev train.py --epochs 'a \"b\"'");
+  EXPECT_THAT(FileBytes(launcher), AllOf(HasSubstr("WORDS = [\"--with\", \"a\", \"train.py\"]\n"),
+                                         HasSubstr("ARGUMENTS = [\"--epochs\", \"a \\\"b\\\"\"]\n"),
+                                         HasSubstr("main(WORDS + (sys.argv[1:] or ARGUMENTS))")));
+  Answer("--only a --write " + launcher, python + " -m package.train 1");
+  EXPECT_THAT(FileBytes(launcher), HasSubstr("WORDS = [\"--with\", \"a\", \"-m\", \"package.train\"]\n"));
+  ExpectError(Run("fit --device T4 --write " + launcher + " -- true"), 2, {"--write: the launcher runs a script"});
+  ExpectError(Run("fit --device T4 --write " + launcher + " -- " + python + " -c x"), 2, {"--write: the launcher"});
 }
 
 TEST_F(FitTest, OnlyWhatIsNamedIsTried) {

@@ -155,6 +155,8 @@ TEST(FitReportTest, SaysWhatFitsWhatItSavesAndWhatToWrite) {
   cards.cards = {{cards.base, "L4", 22000 * kMiBytes, true}, {RowOf("half", FitVerdict::kFits, 16000), "", 0, false}};
   answer.held = {{"parameters", kMiBytes}};
   answer.base.work = answer.set->work = FitWork{.operations = 7};
+  answer.set->diff = {"--- train.py\n+++ train.py\n", {"blocks"}};
+  answer.settings.resize(1);
   ExpectBySchema({answer, without, varied, cards});
   EXPECT_THAT(
       InOneLine(report::ToText(cards)),
@@ -181,6 +183,62 @@ TEST(FitReportTest, APriceIsCountedAndItsTimeAnEstimate) {
       << "by its traffic: 1 + 1.5 ms of operations";
   EXPECT_THAT(InOneLine(report::ToText(answer)),
               HasSubstr("(1.0 TFLOP/s, 2.0 in 16 bits, 30 GB/s) a step takes 3 ms at least"));
+}
+
+// A rough price is one of the table; a counted one is how much longer the step takes, where no more goes over the bus.
+TEST(FitSetsTest, SetsGoByWhatWasCounted) {
+  FitAnswer answer = SomeAnswer();
+  const auto row = [&](const std::string& name) -> FitRow& {
+    for (FitRow& of : answer.rows) {
+      if (of.changes == Names{name}) return of;
+    }
+    return answer.rows.emplace_back(RowOf(name, FitVerdict::kFits, 8000));
+  };
+  answer.base.work = FitWork{.operations = 1000};
+  row("blocks").work = FitWork{.operations = 1010};
+  row("half").work = FitWork{.operations = 1300};
+  EXPECT_NEAR(answer.PriceOf(answer.ChangeNamed("blocks")), 1, 1e-9);
+  EXPECT_EQ(answer.PriceOf(answer.ChangeNamed("quarter")), answer.ChangeNamed("quarter").price) << "not counted";
+  const std::vector<Names> sets = ChangesOf(SetsByPrice(answer));
+  EXPECT_EQ(sets[1], (Names{"free", "blocks"}));
+  row("blocks").work->bus_bytes = 1;
+  EXPECT_EQ(answer.PriceOf(answer.ChangeNamed("blocks")), answer.ChangeNamed("blocks").price);
+}
+
+// What is in the diff needs no line of its own.
+TEST(FitReportTest, ShowsTheDiffAndTheLinesThatItHasNot) {
+  FitAnswer answer = SomeAnswer();
+  answer.set = RowOf("blocks", FitVerdict::kFits, 8000);
+  answer.set->changes.push_back("half");
+  answer.set->diff = {"--- train.py\n+++ train.py\n@@ -1 +1 @@\n-a\n+b\n", {"blocks"}};
+  const std::string text = report::ToText(answer);
+  EXPECT_THAT(text, AllOf(HasSubstr("a diff of blocks, for patch -p0:\n\n--- train.py\n+++ train.py\n@@ -1 +1 @@\n-a"),
+                          HasSubstr("write(half)"), Not(HasSubstr("write(blocks)"))));
+  EXPECT_THAT(report::ToMarkdown(answer), HasSubstr("```diff\n--- train.py"));
+}
+
+TEST(FitReportTest, WhatTheHostHasNoRoomForFails) {
+  FitAnswer answer = SomeAnswer();
+  answer.host_memory_bytes = 1000 * kMiBytes;
+  answer.rows.push_back(RowOf("blocks", FitVerdict::kFails, 8000));
+  answer.rows.back().host_bytes = 2000 * kMiBytes;
+  answer.rows.back().is_over_host = true;
+  EXPECT_THAT(InOneLine(report::ToText(answer)),
+              AllOf(HasSubstr("fails: the host"), HasSubstr("1.95 GiB on the host, which has 1000.00 MiB")));
+}
+
+TEST(FitReportTest, SaysTheBestSettingOfEachRunThatWasReplayed) {
+  FitAnswer answer = SomeAnswer();
+  answer.settings.resize(3);
+  answer.settings[0].conf = "expandable_segments:True";
+  answer.settings[0].fits = true;
+  answer.settings[0].peak_reserved_bytes = 3000 * kMiBytes;
+  answer.settings[1].changes = {"half"};
+  answer.settings[1].is_own = true;
+  answer.settings[2].why_not = "it has no history";
+  EXPECT_THAT(InOneLine(report::ToText(answer)),
+              AllOf(HasSubstr("SETTINGS"), HasSubstr("as it is expandable_segments:True 2.93 GiB fits by replay"),
+                    HasSubstr("half policy:ashlar 0 B fails by replay"), HasSubstr("as it is - - it has no history")));
 }
 
 TEST(FitSetsTest, WhatIsLeftAsItIsIsNeededAtLeast) {

@@ -8,6 +8,9 @@ facts        what a run leaves for `ashlar fit`
 held         what each step of the optimizer needs
 operations   what a step computes and moves
 lines        the line of the program under way
+edits        what a change writes into the source at such a place
+source       a file of the program, as text that it is written into
+patch        what all changes of a run write, as a diff
 samples      how long they are, and batches in another order
 accumulation parts of batches, and the steps that wait for the last of them
 batch, checkpointing, precision, optimizers, evaluation, gradients, outputs, collection, attention, loss, allocator, embeddings,

@@ -11,6 +11,8 @@ Thread rule: the thread that trains.
 
 import collections
 
+from . import lines
+
 
 class Parts(object):
     def __init__(self, program):
@@ -57,6 +59,8 @@ class Parts(object):
 
     def waiting(self, instead):
         def call(original, *args, **kwargs):
+            if self.part is not None:
+                self.program.tell("on_waiting", lines.where())
             return instead() if self.waits() else original(*args, **kwargs)
 
         return call

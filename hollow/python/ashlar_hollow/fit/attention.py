@@ -1,5 +1,6 @@
 """Switches of transformers' models: the implementation of attention, the cache of keys and values."""
 
+from . import edits
 from .change import Change
 
 
@@ -9,10 +10,10 @@ class Switch(Change):
     def on_model(self, module, where):
         for one in module.modules():
             if hasattr(getattr(one, "config", None), "_attn_implementation"):
-                return self.on_pretrained(one, where)
+                return self.on_pretrained(one, one is module, where)
         return None
 
-    def on_pretrained(self, model, where):
+    def on_pretrained(self, model, is_called, where):
         raise NotImplementedError
 
 
@@ -20,7 +21,7 @@ class Sdpa(Switch):
     name, title = "sdpa", "fused attention"
     price = 2
 
-    def on_pretrained(self, model, where):
+    def on_pretrained(self, model, is_called, where):
         kind = model.config._attn_implementation
         if kind != "eager":
             return self.lacks("attention is %s" % kind)
@@ -36,10 +37,12 @@ class NoCache(Switch):
     name, title = "no-cache", "no keys and values kept in training"
     price = 0
 
-    def on_pretrained(self, model, where):
+    def on_pretrained(self, model, is_called, where):
         if not getattr(model.config, "use_cache", False):
             return self.lacks("use_cache is off")
         self.applies(where, "before the loop: model.config.use_cache = False")
+        if is_called:
+            self.writes(where, edits.before_loop("%s.config.use_cache = False"))
         if self.is_on:
             model.config.use_cache = False
         return None

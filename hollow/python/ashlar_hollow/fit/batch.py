@@ -1,6 +1,8 @@
 """A batch in parts, whose gradients add up: half, a quarter, an eighth of it at a time. Or one of another size."""
 
+from . import edits
 from .change import Change
+
 
 class Parts(Change):
     group = "batch"
@@ -8,6 +10,11 @@ class Parts(Change):
     without = "no DataLoader is iterated for training"
     count = 1
     loop = trainer = None
+    sites = ()  # of a plain loop: the DataLoader that is made, the loop
+
+    def __init__(self, program, is_on):
+        Change.__init__(self, program, is_on)
+        self.backward, self.waiting = None, {}  # places in that loop; of what waits for the last part
 
     def on_trainer(self, arguments, where):
         size = arguments.per_device_train_batch_size
@@ -15,6 +22,7 @@ class Parts(Change):
             return self.lacks("the batch is %d" % size)
         size, steps = -(-size // self.count), arguments.gradient_accumulation_steps * self.count
         self.applies(where, "per_device_train_batch_size=%d, gradient_accumulation_steps=%d" % (size, steps))
+        self.writes(where, edits.keywords(per_device_train_batch_size=str(size), gradient_accumulation_steps=str(steps)))
         if self.is_on:
             arguments.per_device_train_batch_size, arguments.gradient_accumulation_steps = size, steps
         return None
@@ -36,6 +44,8 @@ class Parts(Change):
             "Trainer(accumulate_grad_batches=%d)" % self.count,
             "DataLoader(batch_size=%d) in place of %d" % (size, sampler.batch_size),
         )
+        self.writes(self.trainer, edits.keywords(accumulate_grad_batches=str(self.count)))
+        self.writes(self.program.loaders.get(loader), edits.smaller_batch(self.count))
         if self.is_on:
             vars(loader)["batch_sampler"] = data.BatchSampler(sampler.sampler, size, sampler.drop_last)
         return None
@@ -55,6 +65,7 @@ class Parts(Change):
             ("accelerator.backward(loss / %d)" if parts.ahead is not None else "(loss / %d).backward()") % self.count,
             "optimizer.step() and optimizer.zero_grad() after every %s part" % ORDINALS[self.count],
         )
+        self.sites = (self.program.loaders.get(loader), where)
         if self.is_on:
             parts.count = self.count
         return None
@@ -62,12 +73,27 @@ class Parts(Change):
     def on_backward(self, loss, where):
         if self.loop is not None:  # of the loader that was iterated last: its loop trains
             self.applies(*self.loop)
+            self.backward = where
         return loss
+
+    def on_waiting(self, where):
+        if self.is_on and self.loop is not None:
+            self.waiting.setdefault((where, getattr(where, "at", None)), where)
+
+    def on_zero_grad(self, set_to_none, where):
+        self.on_waiting(where)
+        return set_to_none
+
+    def edits(self):
+        if self.backward is None:
+            return Change.edits(self)
+        return [(edits.in_parts(self.count), list(self.sites) + [self.backward] + list(self.waiting.values()))]
 
     def on_model(self, module, where):
         self.mark_norms(module)
 
     def on_step(self, optimizer, where):
+        self.on_waiting(where)
         if not self.is_on and not self.program.has_trainer and self.program.most_backwards > 1:
             self.refuses("the program adds up %d backward passes itself: make its batch smaller there" % self.program.most_backwards)
 

@@ -5,8 +5,11 @@
         def on_loader(self, loader, where): ...
 
 The program (program.py) calls the methods `on_...`. In them a change says `applies(...)`, with the place and the lines that the user
-writes, or `lacks(...)` or `refuses(...)`, with why not. Of several places the first is shown.
+writes, or `lacks(...)` or `refuses(...)`, with why not. Of several places the first is shown. Where the source can be changed at the
+place itself, it says `writes(...)` as well, of each place.
 """
+
+from . import edits
 
 NORMS = "_BatchNorm"
 
@@ -27,10 +30,20 @@ class Change(object):
         self.where, self.lines = None, []
         self.is_found = False
         self.also_alters = ""
+        self.written = {}  # place -> edit
+        self.host_bytes = 0  # the most that it keeps on the host in the device's stead
 
     def applies(self, where, *lines):
         if not self.is_found:
             self.is_found, self.where, self.lines = True, where, [line for line in lines if line]
+
+    def writes(self, where, edit):
+        """What edits.py makes, of the call that is under way there."""
+        self.written.setdefault((where, getattr(where, "at", None)), edit)
+
+    def edits(self):
+        """(edit, its places) of each, for patch.py."""
+        return [(edits.at_call(edit), [where]) for (where, _), edit in self.written.items()]
 
     def lacks(self, why):
         """Nothing to change here; there may be elsewhere."""
@@ -131,6 +144,9 @@ class Change(object):
     def on_zero_grad(self, set_to_none, where):
         """Before it. What is set."""
         return set_to_none
+
+    def on_waiting(self, where):
+        """What is done once a batch is called, such as clipping, where batches come in parts."""
 
     def on_end(self):
         """The program is at its end, and its peaks are known."""

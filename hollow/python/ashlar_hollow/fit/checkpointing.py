@@ -3,6 +3,7 @@
 import functools
 import inspect
 
+from . import edits, lines
 from .change import Change
 
 MARK = "_ashlar_checkpointed"
@@ -23,6 +24,7 @@ class Blocks(Change):
         if not self.takes_switch:
             return self.lacks("the framework's switch takes all blocks")
         self.applies(where, 'gradient_checkpointing=True, gradient_checkpointing_kwargs={"use_reentrant": False}')
+        self.writes(where, edits.keywords(gradient_checkpointing="True", gradient_checkpointing_kwargs='{"use_reentrant": False}'))
         if self.is_on:
             arguments.gradient_checkpointing = True
             arguments.gradient_checkpointing_kwargs = {"use_reentrant": False}
@@ -34,7 +36,7 @@ class Blocks(Change):
         self.mark_norms(module)  # a forward pass that runs twice counts its batch twice
         owner = next((one for one in module.modules() if _has_switch(one)), None)
         if owner is not None:
-            return self.by_switch(owner, where)
+            return self.by_switch(owner, owner is module, where)
         found = repeated(module)
         if not found:
             return self.lacks("no repeated blocks")
@@ -53,12 +55,14 @@ class Blocks(Change):
                     self.wrap(block)
         return None
 
-    def by_switch(self, owner, where):
+    def by_switch(self, owner, is_called, where):
         if getattr(owner, "is_gradient_checkpointing", False):
             return self.lacks("already on")
         if not self.takes_switch:
             return self.lacks("the model's switch takes all blocks")
         self.applies(where, 'before the loop: model.gradient_checkpointing_enable({"use_reentrant": False})')
+        if is_called:
+            self.writes(where, edits.before_loop('%s.gradient_checkpointing_enable({"use_reentrant": False})'))
         if self.is_on:
             owner.gradient_checkpointing_enable({"use_reentrant": False})
         return None
@@ -67,7 +71,12 @@ class Blocks(Change):
         setattr(block, MARK, True)
         kind = type(block)
         if not getattr(kind.forward, MARK, False):
-            kind.forward = checkpointed(self.program.torch, kind.forward)
+            kind.forward = checkpointed(self.program.torch, kind.forward, self.called)
+
+    def called(self):
+        """A block, by the program's own line."""
+        if self.every == 1:
+            self.writes(lines.where(), edits.through_checkpoint)
 
 
 class EverySecond(Blocks):
@@ -84,6 +93,7 @@ class Heaviest(Blocks):
     name, title, price = "checkpointing-heaviest", "the heaviest repeated blocks checkpointed", 40
     costs = "more time: the forward of these blocks runs twice"
     takes_switch = False
+    every = 0  # its own choice
     alike = 1.25  # the heaviest of alike blocks keeps so many times what the lightest does
 
     def __init__(self, program, places=()):
@@ -154,14 +164,15 @@ class Heaviest(Blocks):
         )
 
 
-def checkpointed(torch, forward):
-    """In the place of a class's forward, for those of its modules that are marked: a copy of one is marked too."""
+def checkpointed(torch, forward, called):
+    """In the place of a class's forward, for those of its modules that are marked: a copy of one is marked too. `called` is told."""
     from torch.utils.checkpoint import checkpoint
 
     @functools.wraps(forward)
     def call(block, *args, **kwargs):
         if not vars(block).get(MARK) or not block.training or not torch.is_grad_enabled():
             return forward(block, *args, **kwargs)
+        called()
         return checkpoint(forward, block, *args, use_reentrant=False, **kwargs)
 
     setattr(call, MARK, True)

@@ -2,6 +2,7 @@
 
 import gc
 
+from . import edits
 from .change import Change
 
 LEAST_BYTES = 1 << 20
@@ -40,6 +41,7 @@ class Collect(Change):
 
     def found(self):
         self.applies(self.call, "gc.collect()  # before the model is called in each step; better: no cycle")
+        self.writes(self.call, edits.before("gc.collect()", "gc"))
 
     def on_call(self, module, trains, where):
         if not trains or not self.is_due:

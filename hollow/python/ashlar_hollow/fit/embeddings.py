@@ -20,6 +20,10 @@ class OnHost(Change):
     without = "no model moves to the GPU"
     stay = None
 
+    def __init__(self, program, is_on):
+        Change.__init__(self, program, is_on)
+        self.weights = {}  # bytes of those that stay, by id
+
     def on_moved(self, module, where):
         torch = self.program.torch
         owners = {}
@@ -45,7 +49,19 @@ class OnHost(Change):
                 self.stay = names["stay_on_host"]
             for _, one in alone:
                 self.stay(one)
+                self.weights[id(one.weight)] = _bytes(one.weight)
+            self.host_bytes = sum(self.weights.values())
         return None
+
+    def on_step(self, optimizer, where):
+        """Their gradients and states are on the host as well."""
+        size = 0
+        for group in optimizer.param_groups:
+            for one in group["params"] if self.weights else ():
+                if id(one) in self.weights:
+                    states = optimizer.state.get(one, {}).values()
+                    size += sum(_bytes(part) for part in [one.grad] + list(states) if self.program.torch.is_tensor(part))
+        self.host_bytes = max(self.host_bytes, sum(self.weights.values()) + size)
 
 
 def _bytes(one):

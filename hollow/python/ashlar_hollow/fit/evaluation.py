@@ -2,6 +2,7 @@
 
 import weakref
 
+from . import edits
 from .change import Change
 
 
@@ -23,6 +24,7 @@ class NoGrad(Change):
             return None
         self.evaluates = True
         self.applies(where, "with torch.no_grad():  # around the call")
+        self.writes(where, edits.within("torch.no_grad()"))
         return torch.no_grad() if self.is_on else None
 
     def on_backward(self, loss, where):
@@ -53,6 +55,7 @@ class OutputsToHost(Change):
     def on_call(self, module, trains, where):
         if not trains and self.program.has_trainer and self.trainer is not None:
             self.applies(self.trainer, "eval_accumulation_steps=1")
+            self.writes(self.trainer, edits.keywords(eval_accumulation_steps="1"))
 
     def on_output(self, module, output, trains, where):
         torch = self.program.torch
@@ -61,5 +64,11 @@ class OutputsToHost(Change):
         self.kept = [one for one in self.kept if one() is not None]
         if self.is_on or len(self.kept) > 1:  # that of the last call waits for this one to take its name
             self.applies(where, "append(output.cpu()) in place of append(output)")
+            self.writes(where, edits.behind(".cpu()"))
+        if self.is_on:
+            output = output.cpu()
         self.kept.append(weakref.ref(output))
-        return output.cpu() if self.is_on else output
+        if self.is_on:
+            kept = [one for one in (one() for one in self.kept) if one is not None]
+            self.host_bytes = max(self.host_bytes, sum(one.numel() * one.element_size() for one in kept))
+        return output

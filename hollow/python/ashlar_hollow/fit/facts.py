@@ -5,11 +5,13 @@ import json
 import os
 import sys
 
+from . import patch
 from .batch import Size
 
 
 def of(program):
     error = getattr(sys, "last_value", None)
+    diff = program.guarded(patch.of, [change for change in program.changes if change.is_on]) or ("", [])
     return {
         "pid": os.getpid(),
         "steps": program.steps or program.calls,
@@ -22,12 +24,14 @@ def of(program):
         "lengths_vary": program.lengths_vary(),
         "held": [{"what": what, "bytes": count} for what, count in program.held.most.items()],
         "work": None if program.counter is None else program.counter.work,
+        "host_bytes": sum(change.host_bytes for change in program.changes if change.is_on),
+        "diff": {"text": diff[0], "changes": diff[1]},
         "exception": None if error is None else type(error).__name__,
     }
 
 
 def write(program, folder):
-    program.guarded(program.look_at_memory, (program.steps or program.calls) + 1)
+    program.guarded(program.look_at_memory, (program.steps if program.is_trained else program.calls) + 1)
     program.tell("on_end")
     path = os.path.join(folder, "fit-%d.json" % os.getpid())
     with open(path + ".part", "w") as out:

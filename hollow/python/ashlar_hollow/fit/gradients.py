@@ -1,5 +1,6 @@
 """When gradients go."""
 
+from . import edits
 from .change import Change
 
 
@@ -11,6 +12,7 @@ class SetToNone(Change):
     def on_zero_grad(self, set_to_none, where):
         if not set_to_none:
             self.applies(where, "zero_grad(set_to_none=True)")
+            self.writes(where, edits.keywords(set_to_none="True"))
         return True if self.is_on else set_to_none
 
 
@@ -28,8 +30,12 @@ class Early(Change):
         self.is_late = trains and self.stepped is not None
         if not self.is_late:
             return None
-        self.applies(self.stepped, "optimizer.zero_grad() right behind optimizer.step()")
+        self.found(self.stepped)
         return None
+
+    def found(self, where):
+        self.applies(where, "optimizer.zero_grad() right behind optimizer.step()")
+        self.writes(where, edits.zero_right_behind)
 
     def on_zero_grad(self, set_to_none, where):
         self.stepped = None
@@ -38,7 +44,7 @@ class Early(Change):
     def on_step(self, optimizer, where):
         self.stepped = where
         if self.is_on:
-            self.applies(where, "optimizer.zero_grad() right behind optimizer.step()")
+            self.found(where)
             for group in optimizer.param_groups:
                 for one in group["params"]:
                     one.grad = None

@@ -22,7 +22,7 @@ class Cap(Change):
         self.place = None
 
     def on_batches(self, loader, where):
-        self.place = where
+        self.place = where or ""
         if not self.is_on:
             return
         self.applies(where, *self.told_lines())

@@ -1,8 +1,9 @@
-"""The line of the program under way: "train.py:88", the nearest that is of no library.
+"""The line of the program under way: "train.py:88", the nearest that is of no library; and where in it the call lies.
 
 Nothing of PyTorch, of Python's own library, of what pip installs, or of ours is the program's.
 """
 
+import itertools
 import os
 import sys
 import sysconfig
@@ -15,12 +16,29 @@ INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.se
 
 
 def is_program(filename):
-    if filename.startswith(("<", HERE)) or any(part in filename for part in INSTALLED):
+    if filename.startswith("<") or any(part in filename for part in INSTALLED):
+        return False
+    if os.path.abspath(filename).startswith(HERE):
         return False
     return not os.path.realpath(filename).startswith(LIBRARIES)
 
 
 _known = {}
+
+
+class Place(str):
+    """The line, with the instruction that is under way there."""
+
+    code = at = None
+
+
+def span(place):
+    """(line, column, end line, end column) of the call; columns count bytes, from 0. None before Python 3.11."""
+    positions = getattr(getattr(place, "code", None), "co_positions", None)
+    if positions is None:
+        return None
+    line, end_line, column, end_column = next(itertools.islice(positions(), place.at // 2, None), (None,) * 4)
+    return None if end_column is None else (line, column, end_line, end_column)
 
 
 def where():
@@ -34,7 +52,9 @@ def where():
             except (OSError, ValueError):
                 _known[name] = False
         if _known[name]:
-            return "%s:%d" % (_shown(name), frame.f_lineno)
+            place = Place("%s:%d" % (_shown(name), frame.f_lineno))
+            place.code, place.at = frame.f_code, frame.f_lasti
+            return place
         frame = frame.f_back
     return None
 

@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import inspect
 
+from . import edits
 from .change import Change
 
 
@@ -34,6 +35,7 @@ class Fused(Optimizers):
         if given.get("foreach"):
             return self.lacks("foreach=True is given: %s" % where)
         self.applies(where, "%s(..., fused=True)" % kind.__name__)
+        self.writes(where, edits.keywords(fused="True"))
         if self.is_on:
             given["fused"] = True
         return None
@@ -49,6 +51,7 @@ class NoForeach(Optimizers):
         if given.get("foreach") is False:
             return self.lacks("already on: %s" % where)
         self.applies(where, "%s(..., foreach=False)" % kind.__name__)
+        self.writes(where, edits.keywords(foreach="False"))
         if self.is_on:
             given["foreach"] = False
         return None
@@ -70,6 +73,10 @@ class StatesToHost(Change):
     without = "no optimizer keeps states on the GPU"
     move = None
 
+    def __init__(self, program, is_on):
+        Change.__init__(self, program, is_on)
+        self.on_host = {}  # bytes of each optimizer's states, by id
+
     def on_before_step(self, optimizer):
         if self.is_on:
             self.moved(optimizer, False)
@@ -89,6 +96,13 @@ class StatesToHost(Change):
             exec(MOVE, names)
             self.move = names["move"]
         self.move(optimizer, to_host)
+        if to_host:
+            self.on_host[id(optimizer)] = self.size_of(optimizer)
+            self.host_bytes = max(self.host_bytes, sum(self.on_host.values()))
+
+    def size_of(self, optimizer):
+        states = [one for states in optimizer.state.values() for one in states.values()]
+        return sum(one.numel() * one.element_size() for one in states if self.program.torch.is_tensor(one) and one.dim() > 0)
 
 
 class Other(Optimizers):
@@ -106,6 +120,7 @@ class Other(Optimizers):
         if self.kind_of("AdamW") is None:
             return self.lacks(self.without_kind)
         self.applies(where, 'optim="%s"' % self.trainers)
+        self.writes(where, edits.keywords(optim='"%s"' % self.trainers))
         if self.is_on:
             arguments.optim = self.trainers
         return None

@@ -70,7 +70,7 @@ class OneLength(Order):
     def found(self, loader, where):
         if not self.is_plain(loader):
             return self.lacks("its batches are of a sampler of its own")
-        self.place = where
+        self.place = where or ""
         if self.is_on:
             self.applies(*self.told_place())
         return None

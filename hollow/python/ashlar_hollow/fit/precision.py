@@ -1,5 +1,6 @@
 """Sixteen bits: autocast around the forward pass and the loss, from the outermost module's call until backward; or weights."""
 
+from . import edits
 from .change import Change
 
 
@@ -24,6 +25,7 @@ class Autocast(Change):
             return self.lacks("already on: %s" % where)
         kind = "bf16" if self.kind() == "bfloat16" else "fp16"
         self.applies(where, "%s=True" % kind)
+        self.writes(where, edits.keywords(**{kind: "True"}))
         if self.is_on:
             setattr(arguments, kind, True)
         return None
@@ -33,6 +35,7 @@ class Autocast(Change):
             return self.lacks("precision=%r: %s" % (given["precision"], where))
         kind = "bf16-mixed" if self.kind() == "bfloat16" else "16-mixed"
         self.applies(where, 'Trainer(precision="%s")' % kind)
+        self.writes(where, edits.keywords(precision='"%s"' % kind))
         if self.is_on:
             given["precision"] = kind
         return None
@@ -94,6 +97,7 @@ class Weights(Change):
         if not has_bf16(self.program.torch):
             return self.lacks("the card has no bf16")
         self.applies(where, 'Trainer(precision="bf16-true")')
+        self.writes(where, edits.keywords(precision='"bf16-true"'))
         if self.is_on:
             given["precision"] = "bf16-true"
         return None

@@ -13,6 +13,7 @@ import functools
 import inspect
 import sys
 import threading
+import weakref
 
 from . import accumulation, held, lines, samples, table
 
@@ -30,6 +31,7 @@ class Program(object):
         self.lead = None  # the optimizer whose steps are counted, by id
         self.steps = 0
         self.calls = 0  # of outermost modules, before there is a step
+        self.is_trained = False  # an optimizer was made, or something went backward: a step is the optimizer's
         self.backwards = 0  # since the last step
         self.most_backwards = 0  # of one step
         self.trains = None  # train() or eval(), whichever was last
@@ -42,6 +44,7 @@ class Program(object):
         self.longest_tokens = 0  # of the batches that it trains with
         self.shapes = set()  # of these, a sample each
         self.loads = False  # a DataLoader feeds the training
+        self.loaders = weakref.WeakKeyDictionary()  # -> the place where it was made
         self.peaks = []  # (steps done, allocated, reserved), where one grew
         self.held = held.Held(torch)
         self.failed_step = None
@@ -103,6 +106,7 @@ class Program(object):
             if inspect.isclass(kind) and issubclass(kind, optimizer) and kind is not optimizer:
                 self.watch_making(kind)
         _put(torch.nn.functional, "cross_entropy", self.lost)
+        _put(torch.utils.data.DataLoader, "__init__", self.loader_made)
         _put(torch.utils.data.DataLoader, "__iter__", self.iterated)
         _put(torch, "save", self.saved)
         self.parts.install()
@@ -203,6 +207,7 @@ class Program(object):
 
     def went_backward(self, original, loss, *args, **kwargs):
         where = lines.where()
+        self.is_trained = True
         self.backwards += 1
         self.most_backwards = max(self.most_backwards, self.backwards)
         for change in self.changes:
@@ -217,6 +222,7 @@ class Program(object):
 
     def optimizer_made(self, original, optimizer, *args, **kwargs):
         result = original(optimizer, *args, **kwargs)
+        self.is_trained = True
         self.guarded(self.watch_steps, type(optimizer))
         return result
 
@@ -282,6 +288,10 @@ class Program(object):
             made = self.guarded(change.on_zero_grad, set_to_none, where)
             set_to_none = set_to_none if made is None else made
         return original(of, set_to_none=set_to_none)
+
+    def loader_made(self, original, loader, *args, **kwargs):
+        self.guarded(self.loaders.__setitem__, loader, lines.where())
+        return original(loader, *args, **kwargs)
 
     def iterated(self, original, loader):
         trains = self.torch.is_grad_enabled() and self.trains is not False

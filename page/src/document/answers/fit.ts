@@ -5,6 +5,7 @@ export type Fit = {
   headline: string;
   card: string;
   total_bytes: number;
+  host_memory_bytes: number;
   steps: number;
   stop_step: number | null;
   as_it_is: Row;
@@ -18,6 +19,7 @@ export type Fit = {
   changes: Change[];
   rows: Row[];
   sets: Row[];
+  settings: Setting[];
   held: Held[];
   runs: number;
   untried_changes: number;
@@ -34,11 +36,19 @@ export type Row = {
   peak_reserved_bytes: number | null;
   device_bytes: number | null;
   failed_step: number | null;
+  host_bytes: number;
+  is_over_host: boolean;
+  diff: Diff | null;
   costs: string;
   roofline_seconds: number | null;
   work: Work | null;
   known_by: 'run on the card' | 'run in ample room';
   why_not: string | null;
+};
+
+export type Diff = {
+  text: string;
+  changes: string[];
 };
 
 export type Work = {
@@ -80,6 +90,14 @@ export type Change = {
   costs: string;
   alters: string | null;
   is_allowed: boolean;
+};
+
+export type Setting = {
+  changes: string[];
+  setting: string;
+  fits: boolean;
+  peak_reserved_bytes: number;
+  why_not: string | null;
 };
 
 export type Held = {

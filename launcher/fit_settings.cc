@@ -1,0 +1,105 @@
+#include "launcher/fit_settings.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace ashlar::cli {
+namespace {
+
+using answers::FitAnswer;
+using answers::FitRow;
+using answers::FitSetting;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostRows = 2;  // beside the set, the nearest to the card's memory
+
+std::uint64_t BytesApart(const FitRow& row, std::uint64_t total_bytes) {
+  return std::max(*row.device_bytes, total_bytes) - std::min(*row.device_bytes, total_bytes);
+}
+
+bool NeedsAboutTheCard(const FitAnswer& answer, const FitRow& row) {
+  const bool is_allowed = std::all_of(row.changes.begin(), row.changes.end(), [&](const std::string& name) {
+    return answer.IsAllowed(answer.ChangeNamed(name));
+  });
+  return is_allowed && row.device_bytes.has_value() && !row.is_over_host &&
+         BytesApart(row, answer.total_bytes) <= answer.total_bytes / 10;
+}
+
+std::vector<const FitRow*> RowsNearTheCard(const FitAnswer& answer) {
+  std::vector<const FitRow*> out;
+  if (NeedsAboutTheCard(answer, answer.base)) out.push_back(&answer.base);
+  for (const std::vector<FitRow>* rows : {&answer.rows, &answer.sets}) {
+    for (const FitRow& row : *rows) {
+      const bool is_known =
+          std::any_of(out.begin(), out.end(), [&](const FitRow* other) { return other->changes == row.changes; });
+      const bool is_set = answer.set.has_value() && answer.set->changes == row.changes;
+      if (!is_known && !is_set && NeedsAboutTheCard(answer, row)) out.push_back(&row);
+    }
+  }
+  std::stable_sort(out.begin(), out.end(), [&](const FitRow* a, const FitRow* b) {
+    return BytesApart(*a, answer.total_bytes) < BytesApart(*b, answer.total_bytes);
+  });
+  out.resize(std::min(out.size(), kMostRows));
+  return out;
+}
+
+// What the replays of a run's requests say: the setting that is worth a change, else our own allocator, else its own
+// setting.
+void PutBest(const answers::WhatIfs& what_ifs, FitSetting& out) {
+  if (what_ifs.rows.empty()) {
+    out.why_not = what_ifs.advice.sentence;
+    return;
+  }
+  const bool has_better = what_ifs.advice.paste.has_value();
+  const auto& row = what_ifs.rows[has_better ? what_ifs.advice.choice.row : 0];
+  const bool takes_own = !row.ServesAllRecorded() && what_ifs.own.has_value() && what_ifs.own->run.has_value();
+  const auto& best = takes_own ? what_ifs.own->row : row;
+  out.is_own = takes_own;
+  if (has_better && !takes_own) out.conf = best.conf;
+  out.fits = best.ServesAllRecorded();
+  out.peak_reserved_bytes = best.peak_reserved_bytes;
+}
+
+FitSetting BestSettingOf(const std::vector<std::string>& changes, const SettingsAsked& asked,
+                         const answers::Progress& progress, FitRuns& runs) {
+  FitSetting out;
+  out.changes = changes;
+  const RerunEnd end = runs.RunWithHistory({.changes = changes, .is_whole = true}, false, asked.most_seconds);
+  const ProcessRun* const run = ToExplain(end.results);
+  if (!end.why_not.empty() || run == nullptr) {
+    out.why_not = end.why_not.empty() ? "it has no history" : end.why_not;
+    return out;
+  }
+  const absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*run,
+                                                                          {.total_bytes = asked.card.total.bytes,
+                                                                           .is_held_to_total = true,
+                                                                           .context_bytes = asked.card.context.bytes,
+                                                                           .addresses = asked.card.addresses},
+                                                                          progress);
+  if (explanation.ok()) {
+    PutBest(explanation->what_ifs, out);
+  } else {
+    out.why_not = std::string(explanation.status().message());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<FitSetting> BestSettings(const SettingsAsked& asked, const FitAnswer& answer,
+                                     const answers::Progress& progress, FitRuns& runs) {
+  std::vector<FitSetting> out;
+  const Clock::time_point began = Clock::now();
+  if (answer.set.has_value()) out.push_back(BestSettingOf(answer.set->changes, asked, progress, runs));
+  for (const FitRow* row : RowsNearTheCard(answer)) {
+    if (std::chrono::duration<double>(Clock::now() - began).count() > asked.seconds_left) break;
+    out.push_back(BestSettingOf(row->changes, asked, progress, runs));
+  }
+  return out;
+}
+
+}  // namespace ashlar::cli

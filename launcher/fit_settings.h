@@ -1,0 +1,31 @@
+// The best setting of the allocator for runs that `ashlar fit` made: each is run once more, whole and in ample room,
+// with its history, whose requests are replayed on the card.
+//
+//   answer.settings = BestSettings({card, most_seconds, seconds_left}, answer, progress, runs);
+//
+// Asked of the set that was found, and of what needs about as much as the card has: a tenth more or less, where a
+// setting decides.
+#ifndef ASHLAR_LAUNCHER_FIT_SETTINGS_H_
+#define ASHLAR_LAUNCHER_FIT_SETTINGS_H_
+
+#include <vector>
+
+#include "commands/fit/fit.h"
+#include "launcher/explain.h"
+#include "launcher/fit_runs.h"
+#include "launcher/machine.h"
+
+namespace ashlar::cli {
+
+struct SettingsAsked {
+  const HollowMachine& card;
+  double most_seconds = 0;  // of one run
+  double seconds_left = 0;  // rows are not begun without; the set is
+};
+
+std::vector<answers::FitSetting> BestSettings(const SettingsAsked& asked, const answers::FitAnswer& answer,
+                                              const answers::Progress& progress, FitRuns& runs);
+
+}  // namespace ashlar::cli
+
+#endif  // ASHLAR_LAUNCHER_FIT_SETTINGS_H_

@@ -1,0 +1,138 @@
+"""What changes write into a program's source: `patch -p0` applies it, and the patched program makes the gradients of the program as it is.
+
+Needs PyTorch, as fit_test.py does; else it is skipped. All runs on the CPU, in double precision.
+"""
+
+import os
+import subprocess
+import sys
+import unittest
+
+import fit_test
+
+FORWARD = "        for block in self.blocks:\n            x = block(x, scale=0.5)\n        return self.head(x)\n"
+LOOP = """optimizer = torch.optim.AdamW(
+    model.parameters(),
+    lr=0.01,  # by hand
+)
+loader = torch.utils.data.DataLoader(data, batch_size=8, shuffle=True)
+scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=6)  # not of len(loader), which counts the parts
+for x, y in loader:
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+    optimizer.step()
+    scheduler.step()
+    optimizer.zero_grad(set_to_none=False)
+model.eval()
+outputs = []
+for x, y in torch.utils.data.DataLoader(data, batch_size=12):
+    outputs.append(
+        model(x))
+torch.save((kept, list(model.state_dict().values()), [one.sum().item() for one in outputs]), sys.argv[1])
+"""
+
+
+class FitPatchTest(fit_test.FitTest):
+    def setUp(self):
+        super().setUp()
+        self.script = os.path.join(self.folder.name, "train.py")
+
+    def written(self, text, names):
+        """(the diff, the changes that it has), of a run of the text in the folder."""
+        with open(self.script, "w") as out:
+            out.write(fit_test.KEEPING + text)
+        child = (
+            "import json, os, runpy, sys\n"
+            "sys.path.insert(0, %r)\n"
+            "from ashlar_gpu import _imports\n"
+            "from ashlar_gpu.fit import patch, start\n"
+            "programs = []\n"
+            "start.start(_imports.after, %r, made=programs.append)\n"
+            "sys.argv[1:] = ['made']\n"
+            "runpy.run_path('train.py', run_name='__main__')\n"
+            "print(json.dumps(patch.of(programs[0].changes)))\n" % (fit_test.PACKAGE, names)
+        )
+        done = subprocess.run([sys.executable, "-B", "-c", child], cwd=self.folder.name, stdout=subprocess.PIPE, check=True)
+        diff, changes = fit_test.json.loads(done.stdout)
+        return diff, changes
+
+    def patched(self, text, names):
+        """The text with a diff that has them all."""
+        diff, changes = self.written(text, names)
+        self.assertEqual(set(changes), set(names), diff)
+        subprocess.run(["patch", "-p0"], input=diff.encode(), cwd=self.folder.name, stdout=subprocess.PIPE, check=True)
+        with open(self.script) as file:
+            return file.read()
+
+    def run_script(self, text):
+        with open(self.script, "w") as out:
+            out.write(text)
+        subprocess.run([sys.executable, "-B", "train.py", "made"], cwd=self.folder.name, check=True)
+        import torch
+
+        return torch.load(os.path.join(self.folder.name, "made"))
+
+    def expect_same_training(self, text, patched):
+        grads, weights, losses = self.run_script(fit_test.KEEPING + text)
+        other_grads, other_weights, other_losses = self.run_script(patched)
+        self.assertEqual(len(other_grads), len(grads))
+        for step, others in zip(grads, other_grads):
+            self.assertEqual(len(step), len(others))
+            for a, b in zip(step, others):
+                self.expect_close(a, b, "patched")
+        for a, b in zip(weights, other_weights):
+            self.expect_close(a, b, "patched")
+        for a, b in zip(losses, other_losses):
+            self.assertAlmostEqual(a, b, delta=1e-9)
+
+    def program(self):
+        head, _, _ = fit_test.BLOCKS.partition("loader = ")
+        self.assertIn(FORWARD, head)
+        return head.replace("torch.randn(22", "torch.randn(24").replace("(22,)", "(24,)") + LOOP
+
+    def test_all_together(self):
+        text = self.program()
+        patched = self.patched(text, ["half-batch", "checkpointing", "no-foreach", "set-to-none", "no-grad-eval"])
+        for line in (
+            "    lr=0.01, foreach=False,  # by hand\n",
+            "batch_size=4, shuffle=True",
+            "for part, (x, y) in enumerate(loader, 1):",
+            "    (loss / 2).backward()",
+            "    if part % 2 == 0:\n        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)\n        optimizer.step()\n",
+            "        optimizer.zero_grad(set_to_none=True)\n",
+            "x = torch.utils.checkpoint.checkpoint(block, x, scale=0.5, use_reentrant=False)",
+            "    with torch.no_grad():\n        outputs.append(\n            model(x))\n",
+        ):
+            self.assertIn(line, patched)
+        self.expect_same_training(text, patched)
+
+    def test_gradients_of_the_first_part_are_those_that_are_zeroed(self):
+        text = self.program().replace("    optimizer.zero_grad(set_to_none=False)\n", "").replace("for x, y in loader:\n", "for x, y in loader:\n    optimizer.zero_grad()\n")
+        patched = self.patched(text, ["quarter-batch"])
+        self.assertIn("    if part % 4 == 1:\n        optimizer.zero_grad()\n", patched)
+        self.expect_same_training(text, patched)
+
+    def test_gradients_go_right_behind_the_step(self):
+        text = self.program().replace("    optimizer.zero_grad(set_to_none=False)\n", "").replace("    loss.backward()", "    optimizer.zero_grad()\n    loss.backward()")
+        patched = self.patched(text, ["early-zero-grad"])
+        self.assertIn("    optimizer.step()\n    optimizer.zero_grad()\n", patched)
+        self.expect_same_training(text, patched)
+
+    def test_what_cannot_be_written_at_its_place_is_in_no_diff(self):
+        for old, new, kept in (
+            ("optimizer.step()\n", "optimizer.step(); pass\n", ["no-foreach"]),  # no line of its own
+            ("AdamW(\n    model.parameters(),\n    lr=0.01,  # by hand\n)", "AdamW(model.parameters(), **dict(lr=0.01))", ["half-batch"]),
+            ("loss.backward()", "total = loss.backward()", ["half-batch", "no-foreach"]),
+            ("    torch.nn.utils.clip", "    norm = torch.nn.utils.clip", ["no-foreach"]),  # its value may be used
+        ):
+            text = self.program().replace(old, new)
+            self.assertNotEqual(text, self.program())
+            self.assertEqual(sorted(self.written(text, ["half-batch", "no-foreach"])[1]), kept)
+
+
+for name in [one for one in dir(fit_test.FitTest) if one.startswith("test_")]:
+    setattr(FitPatchTest, name, None)  # those of the other program
+
+if __name__ == "__main__":
+    fit_test.main()
