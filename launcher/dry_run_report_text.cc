@@ -117,10 +117,7 @@ void AppendLibraries(const AccountedDevice& device, std::string& out) {
   const auto is_others = [](const LibraryBytes& library) { return library.name != kAllocatorOfTorch; };
   if (std::none_of(device.libraries.begin(), device.libraries.end(), is_others)) return;
   const auto append = [](std::string* text, const LibraryBytes& library) {
-    const std::string owner = libraries::OwnerOf(library.name);
-    const bool has_name = library.name.empty() || owner == library.name;
-    absl::StrAppend(text, Printable(has_name ? owner : absl::StrCat(owner, " (", library.name, ")")), " ",
-                    FormatBytes(library.bytes));
+    absl::StrAppend(text, Printable(libraries::OwnerAndFile(library.name)), " ", FormatBytes(library.bytes));
   };
   const std::size_t shown = std::min(device.libraries.size(), kMostLibraries);
   absl::StrAppend(&out, std::string(19, ' '), "asked for by ",

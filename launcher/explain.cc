@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
 #include "analyzer/formats/oom/oom_message.h"
 #include "commands/explain/explain.h"
@@ -88,6 +89,22 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   absl::StatusOr<std::vector<answers::Explanation>> explanations = answers::ExplainBytes(*bytes, options);
   if (!explanations.ok()) return explanations.status();
   return std::move(explanations->front());
+}
+
+std::string OwnersLine(const ProcessRun& run) {
+  if (run.device_log.empty()) return "";
+  const absl::StatusOr<formats::InputBytes> bytes = LoadBytes(run.device_log, {});
+  if (!bytes.ok()) return "";
+  const absl::StatusOr<std::vector<answers::Explanation>> explained = answers::ExplainBytes(*bytes, {});
+  if (!explained.ok() || !explained->front().memory.by_library.has_value()) return "";
+  const answers::ByLibrary& whose = *explained->front().memory.by_library;
+  if (whose.owners.size() < 2) return "";
+  std::vector<std::string> parts;
+  for (const answers::OwnedBytes& of : whose.owners)
+    parts.push_back(absl::StrCat(of.owner, " ", FormatBytes(of.bytes)));
+  return absl::StrCat(
+      run.Name(), ", ", explained->front().memory.moment, ": ", absl::StrJoin(parts, ", "),
+      whose.rest_bytes.has_value() ? absl::StrCat("; beside, by the driver: ", FormatBytes(*whose.rest_bytes)) : "");
 }
 
 }  // namespace ashlar::cli

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "allocator/device/address_space.h"
@@ -33,6 +34,10 @@ struct ProcessMemory {
 // By its last failure, else by its history. A run that got its memory only by retries is replayed in what it had.
 absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const ProcessMemory& memory,
                                                     const answers::Progress& progress);
+
+// Whose the device's memory is, of a process beside whose history there is a log of its calls on the device: a line;
+// empty where PyTorch's allocator alone asked, or nothing is known.
+std::string OwnersLine(const ProcessRun& run);
 
 }  // namespace ashlar::cli
 

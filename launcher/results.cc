@@ -193,12 +193,19 @@ class Reader {
     return runs_[pid];
   }
 
-  // PyTorch's own history says more.
+  // PyTorch's own history says more, but not whose the memory beside it is.
   void TakeNative(const std::string& path, ProcessRun& run) {
-    if (run.torch.has_value() || !run.history.empty() || !failures_[run.pid].empty()) return;
+    if (run.torch.has_value() || !run.history.empty() || !failures_[run.pid].empty()) {
+      run.device_log = path;
+      return;
+    }
     const absl::StatusOr<NativeCalls> calls = ReadNativeCalls(path);
     if (!calls.ok()) results_.unreadable.push_back(absl::StrCat(path, ": ", std::string(calls.status().message())));
     if (!calls.ok() || calls->allocations + calls->out_of_memory == 0) return;
+    if (calls->has_torch) {
+      run.device_log = path;
+      return;
+    }
     run.native = *calls;
     run.history = path;
   }
@@ -318,6 +325,7 @@ absl::StatusOr<NativeCalls> ReadNativeCalls(const std::string& path) {
   const absl::StatusOr<trace::Snapshot> snapshot = ReadLog(path);
   if (!snapshot.ok()) return snapshot.status();
   NativeCalls out;
+  out.has_torch = snapshot->settings->values.count(absl::StrCat(trace::kDeviceCallsNote, "torch_came")) > 0;
   for (const trace::EventList& events : snapshot->device_traces) {
     std::uint64_t held = 0;
     for (const trace::Event& event : events) {

@@ -116,6 +116,7 @@ struct NativeCalls {
   std::uint64_t allocations = 0;
   std::uint64_t out_of_memory = 0;
   std::uint64_t peak_bytes = 0;  // of the device that it held most of
+  bool has_torch = false;        // PyTorch was loaded: calls of its allocator are among these
 };
 
 // One process.
@@ -127,6 +128,7 @@ struct ProcessRun {
   std::optional<JaxInfo> jax;
   std::optional<NativeCalls> native;  // where `history` is a log of device calls
   std::string history;                // a path; empty: none
+  std::string device_log;             // of its calls on device memory, beside PyTorch's history; empty: none
   std::vector<std::string> failures;  // paths, in order
   // Where it died and closed no accounting: the devices that it held memory of then, by the accounting that all share.
   std::vector<AccountedDevice> left_held;

@@ -123,6 +123,11 @@ int FinishRecord(const UnderFlags& flags, int code, const RunResults& results) {
     return code == kOk && !absl::IsNotFound(kept.status()) ? kUnreadable : code;
   }
   for (const std::string& file : results.unreadable) Say(absl::StrCat("ashlar: ", file, "\n"));
+  for (const ProcessRun& of : results.runs) {
+    if (const std::string whose = OwnersLine(of); !whose.empty()) {
+      Say(absl::StrCat("ashlar: device memory by who asked for it, ", whose, "\n"));
+    }
+  }
   if (run->OutOfMemory() > 0) {
     ProgressLine line;
     const absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*run, ProcessMemory{}, line.Shower());

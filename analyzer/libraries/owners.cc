@@ -52,4 +52,10 @@ std::string OwnerOf(absl::string_view file) {
   return is_library ? std::string(name) : absl::StrCat("the program (", name, ")");
 }
 
+std::string OwnerAndFile(absl::string_view file) {
+  const std::string owner = OwnerOf(file);
+  const absl::string_view name = file.substr(file.rfind('/') + 1);
+  return absl::StrContains(owner, name) ? owner : absl::StrCat(owner, " (", name, ")");
+}
+
 }  // namespace ashlar::libraries

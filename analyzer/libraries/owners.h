@@ -13,6 +13,8 @@ namespace ashlar::libraries {
 
 // The library's name; its file's, where it is none that is known by name; "unknown" for no file.
 std::string OwnerOf(absl::string_view file);
+// With the file's name, where the owner's does not say it: "NCCL (libnccl.so.2)".
+std::string OwnerAndFile(absl::string_view file);
 
 }  // namespace ashlar::libraries
 

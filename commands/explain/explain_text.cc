@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
+#include "analyzer/libraries/owners.h"
 #include "commands/explain/explain_report.h"
 #include "commands/explain/suggestions.h"
 #include "commands/shared/held_text.h"
@@ -233,12 +234,6 @@ void AppendStacks(const answers::Explanation& e, std::string& out) {
   AppendLines(e.memory.holders.stacks, out);
 }
 
-// "NCCL (libnccl.so.2)"
-std::string OwnerText(const answers::OwnedBytes& of) {
-  const std::string name = of.file.substr(of.file.rfind('/') + 1);
-  return absl::StrContains(of.owner, name) ? of.owner : absl::StrCat(of.owner, " (", name, ")");
-}
-
 void AppendByLibrary(const answers::Explanation& e, std::string& out) {
   if (!e.memory.by_library.has_value()) return;
   const answers::ByLibrary& whose = *e.memory.by_library;
@@ -247,7 +242,7 @@ void AppendByLibrary(const answers::Explanation& e, std::string& out) {
                 out);
   for (const answers::OwnedBytes& of : whose.owners) {
     out += absl::StrFormat("  %11s  in %6s blocks  %s\n", FormatBytes(of.bytes), FormatCount(of.blocks),
-                           MiddleCut(Printable(OwnerText(of)), LabelRoom(32, kLabelWidth)));
+                           MiddleCut(Printable(libraries::OwnerAndFile(of.file)), LabelRoom(32, kLabelWidth)));
   }
   if (!whose.rest_bytes.has_value()) return;
   out += absl::StrFormat("  %11s  beside: ", FormatBytes(*whose.rest_bytes));

@@ -76,6 +76,7 @@ struct LogRecorder {
   Stacks stacks;
   std::int64_t start_us = 0;
   std::map<int, Usage> usage;  // by device
+  bool has_torch = false;
 };
 
 std::mutex g_mutex;
@@ -97,13 +98,12 @@ class Writer {
  public:
   enum class Look { kForTorch, kNot };
   explicit Writer(Look look) : lock_(g_mutex) {
-    if (look == Look::kNot || g_recorder == nullptr || !g_torch.HasTorch()) return;
+    if (look == Look::kNot || g_recorder == nullptr || g_recorder->has_torch || !g_torch.HasTorch()) return;
     LogRow row('t');
     g_recorder->log.Append(row.Decimal(g_recorder->Now()).Finish());
-    g_recording = Recording::kOff;
-    delete g_recorder;
-    g_recorder = nullptr;
+    g_recorder->has_torch = true;
   }
+  bool has_torch() const { return g_recorder->has_torch; }
   explicit operator bool() const { return g_recorder != nullptr && !g_recorder->log.is_broken(); }
   LogRow Start(char kind) const {
     LogRow out(kind);
@@ -122,13 +122,26 @@ class Writer {
   const std::lock_guard<std::mutex> lock_;
 };
 
-// The number of the stack that a call stands in. Names are asked for without our lock: the linker's lock may be held by
-// a thread whose library allocates while it is loaded.
+bool HasTorch() {
+  const Writer writer(Writer::Look::kForTorch);
+  return writer && writer.has_torch();
+}
+
+bool IsStreamOrdered(Name name) {
+  return std::string_view(interpose::TextOf(name)).find("Async") != std::string_view::npos;
+}
+
+// Beside PyTorch, memory in a stream's order is not told: an allocator of its own may ask for each tensor.
+bool IsLeftOut(const Caller& caller) { return IsStreamOrdered(caller.name) && HasTorch(); }
+
+// The number of the stack that a call stands in; beside PyTorch, whose history has the stacks, of its innermost frame.
+// Names are asked for without our lock: the linker's lock may be held by a thread whose library allocates while it is
+// loaded.
 std::uint64_t NumberOfStack(const Caller& caller) {
-  const Stack stack = CaptureStack(caller.address);
+  const Stack stack = HasTorch() ? Stack{{caller.address}, 1} : CaptureStack(caller.address);
   std::vector<const void*> unknown;
   {
-    const Writer writer(Writer::Look::kForTorch);
+    const Writer writer(Writer::Look::kNot);
     if (!writer) return 0;
     if (const auto number = writer.stacks().Find(stack); number.has_value()) return *number;
     unknown = writer.stacks().UnknownFrames(stack);
@@ -154,10 +167,6 @@ void TellUsage(int device, std::uint64_t bytes) {
   writer.Append(row.Decimal(std::int64_t{device}).Decimal(memory.free_bytes).Decimal(memory.total_bytes));
 }
 
-bool IsStreamOrdered(Name name) {
-  return std::string_view(interpose::TextOf(name)).find("Async") != std::string_view::npos;
-}
-
 __attribute__((destructor)) void TellEnd() {
   const std::unique_lock<std::mutex> lock(g_mutex, std::try_to_lock);  // another thread may hold it for good
   if (!lock.owns_lock() || g_recorder == nullptr) return;
@@ -172,14 +181,14 @@ Recording StartRecording() {
   if (g_recording != Recording::kUnknown) return g_recording;
   static const bool is_watched = pthread_atfork(BeforeFork, InParent, InChild) == 0;
   const char* folder = std::getenv("ASHLAR_RECORD");
-  const bool is_on = is_watched && folder != nullptr && *folder != '\0' && !g_torch.HasTorch();
+  const bool is_on = is_watched && folder != nullptr && *folder != '\0';
   if (is_on) g_recorder = new LogRecorder(folder);
   g_recording = is_on ? Recording::kOn : Recording::kOff;
   return g_recording;
 }
 
 void TellAllocation(const Caller& caller, const Asked& asked, std::uint64_t address) {
-  if (address == 0) return;  // 0 bytes were asked for
+  if (address == 0 || IsLeftOut(caller)) return;  // 0: no bytes were asked for
   const int device = asked.device >= 0 ? asked.device : CurrentDevice();
   const std::uint64_t stack = NumberOfStack(caller);
   {
@@ -193,6 +202,7 @@ void TellAllocation(const Caller& caller, const Asked& asked, std::uint64_t addr
 }
 
 void TellFailure(const Caller& caller, const Asked& asked, int result) {
+  if (IsLeftOut(caller)) return;
   const int device = asked.device >= 0 ? asked.device : CurrentDevice();
   const DeviceBytes memory = MemoryOfDevice();
   const std::uint64_t stack = NumberOfStack(caller);
@@ -205,6 +215,7 @@ void TellFailure(const Caller& caller, const Asked& asked, int result) {
 }
 
 void TellFree(const Caller& caller, const void* pointer) {
+  if (IsLeftOut(caller)) return;
   const std::uint64_t stack = NumberOfStack(caller);
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;

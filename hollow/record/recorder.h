@@ -1,6 +1,7 @@
 // The rows of a process: what it allocates on devices and gives back, in the order in which it did so, into the file
 // native-PID.log of the folder that ASHLAR_RECORD names (docs/guide/record.md has the rows). Nothing is recorded
-// without that variable, nor in a process that has PyTorch, whose own history says more.
+// without that variable. In a process that has PyTorch, whose own history says more, a call is told with the place that
+// made it and no other frame: whose memory it is.
 //
 //   const OwnCall call;                                   // false inside of another one: the runtime calls the driver
 //   if (call.is_recorded()) TellFree({Name::cudaFree, caller}, pointer);

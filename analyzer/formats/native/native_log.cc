@@ -197,9 +197,11 @@ class Reader {
     } else if (row.kind == 'x') {
       calls_.Reset({TimeOf(row), DeviceOf(row), trace::kNoStack});
     } else if (row.kind == 't') {
-      calls_.Note("torch_came", "PyTorch was loaded: what came after is in its own history, not in this log");
+      calls_.Note("torch_came",
+                  "PyTorch was loaded: what came after has the file that asked and no more, and memory that was given "
+                  "in a stream's order is not in this log");
     }
-    has_end_ = has_end_ || row.kind == 'e' || row.kind == 't';
+    has_end_ = has_end_ || row.kind == 'e';
   }
 
   void ReadFailure(const NativeRow& row) {

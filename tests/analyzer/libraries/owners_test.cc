@@ -19,5 +19,12 @@ TEST(OwnersTest, LibrariesHaveTheirNamesAndOthersTheirFiles) {
   EXPECT_EQ(OwnerOf(""), "unknown");
 }
 
+TEST(OwnersTest, TheFilesNameIsBesideTheOwnersOnce) {
+  EXPECT_EQ(OwnerAndFile("/lib/libnccl.so.2"), "NCCL (libnccl.so.2)");
+  EXPECT_EQ(OwnerAndFile("/home/me/simulate"), "the program (simulate)");
+  EXPECT_EQ(OwnerAndFile("/opt/libmine.so.3"), "libmine.so.3");
+  EXPECT_EQ(OwnerAndFile(""), "unknown");
+}
+
 }  // namespace
 }  // namespace ashlar::libraries

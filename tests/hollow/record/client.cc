@@ -191,6 +191,13 @@ int WithTorch(const char* library, bool comes_late) {
   return 0;
 }
 
+int PoolWithTorch(const char* library) {
+  if (const int code = WithTorch(library, false); code != 0) return code;
+  void* pointer = nullptr;
+  if (cudaMallocAsync(&pointer, 7 * kMiB, nullptr) != 0) return 1;
+  return cudaFreeAsync(pointer, nullptr);
+}
+
 int Cost(int turns) {
   void* pointer = nullptr;
   for (int i = 0; i < 100; ++i) {
@@ -223,6 +230,7 @@ int main(int argc, char** argv) {
   if (is("reset")) return Reset();
   if (is("handed")) return Handed(how);
   if (is("torch")) return WithTorch(how, false);
+  if (is("torch-pool")) return PoolWithTorch(how);
   if (is("late-torch")) return WithTorch(how, true);
   if (is("cost")) return Cost(std::atoi(how));
   return 64;

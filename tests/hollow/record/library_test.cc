@@ -178,15 +178,29 @@ TEST(RecordLibraryTest, ADriverThatWasOpenedForItselfAloneIsTheHollowDevices) {
   EXPECT_THAT(LiveSizes(SnapshotOf(run)), ElementsAre(5 * kMiB));
 }
 
-TEST(RecordLibraryTest, AProcessWithPyTorchIsLeftToPyTorch) {
+// Of the last allocation.
+std::size_t FramesOf(const trace::Snapshot& snapshot) {
+  return snapshot.stacks.stack(snapshot.device_traces[0].back().stack).size();
+}
+
+TEST(RecordLibraryTest, BesidePyTorchACallHasThePlaceThatMadeIt) {
   const Recorded first = RunClient(absl::StrCat("torch ", ASHLAR_FAKE_TORCH));
   EXPECT_EQ(first.code, 0);
-  EXPECT_THAT(first.logs, IsEmpty());
+  EXPECT_THAT(LiveSizes(SnapshotOf(first)), ElementsAre(5 * kMiB));
+  EXPECT_EQ(FramesOf(SnapshotOf(first)), 1U);
   const Recorded late = RunClient(absl::StrCat("late-torch ", ASHLAR_FAKE_TORCH));
   EXPECT_EQ(late.code, 0);
   const trace::Snapshot snapshot = SnapshotOf(late);
-  EXPECT_THAT(LiveSizes(snapshot), ElementsAre(3 * kMiB));
+  EXPECT_THAT(LiveSizes(snapshot), ElementsAre(3 * kMiB, 5 * kMiB));
   EXPECT_THAT(NotesOf(snapshot), ElementsAre("torch_came"));
+  EXPECT_EQ(FramesOf(snapshot), 1U);
+  EXPECT_GT(FramesOf(SnapshotOf(RunClient("end return"))), 1U);
+}
+
+TEST(RecordLibraryTest, BesidePyTorchMemoryInAStreamsOrderIsLeftOut) {
+  const Recorded run = RunClient(absl::StrCat("torch-pool ", ASHLAR_FAKE_TORCH));
+  EXPECT_EQ(run.code, 0);
+  EXPECT_THAT(LiveSizes(SnapshotOf(run)), ElementsAre(5 * kMiB));
 }
 
 TEST(RecordLibraryTest, WithoutAFolderNothingIsWritten) {
