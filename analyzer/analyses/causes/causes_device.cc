@@ -266,7 +266,7 @@ CauseFinding WorkspacesOfBlocks(const CauseContext& context) {
 // By their owner: cuBLAS keeps one for each stream that it works on.
 CauseFinding OwnedWorkspaces(const CauseContext& context, const HeldByName& held) {
   constexpr CauseKind kKind = CauseKind::kWorkspaces;
-  constexpr std::size_t kMany = 4;  // a program on a stream or two has no choice
+  constexpr std::size_t kMany = 8;  // a program on a stream or two has no choice
   CauseFinding out = Found(kKind, Confidence::kProven, 0);
   std::vector<std::size_t> blocks;
   for (const HeldRow& row : held.rows) {

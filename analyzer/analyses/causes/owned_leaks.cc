@@ -22,7 +22,7 @@ using timeline::EventIndex;
 constexpr double kLeastVariableShare = 0.005;  // of what is live: smaller ones are no leak that is felt
 constexpr double kLeastNamed = 0.1;            // of what those of one shape hold, in one that is named
 constexpr std::size_t kLeastReplaced = 8;      // sizes that one line made, each a bit larger
-constexpr double kLeastRising = 0.9;           // of the pairs in a row
+constexpr double kLeastRising = 0.9;           // of the changes from one to the next
 constexpr double kLeastGrown = 1.5;            // the last, by the first
 
 // A line of which each block is larger than the one before, which goes: torch.cat of a tensor with itself and a bit
@@ -36,8 +36,12 @@ Rising RisingOf(const std::vector<std::uint64_t>& sizes) {
   const std::set<std::uint64_t> apart(sizes.begin(), sizes.end());
   if (apart.size() < kLeastReplaced) return {};
   std::size_t rising = 0;
-  for (std::size_t i = 1; i < sizes.size(); ++i) rising += sizes[i - 1] <= sizes[i] ? 1 : 0;
-  const bool is_rising = static_cast<double>(rising) >= kLeastRising * static_cast<double>(sizes.size() - 1);
+  std::size_t changes = 0;  // the layers of one pass make equal ones
+  for (std::size_t i = 1; i < sizes.size(); ++i) {
+    changes += sizes[i - 1] != sizes[i] ? 1 : 0;
+    rising += sizes[i - 1] < sizes[i] ? 1 : 0;
+  }
+  const bool is_rising = static_cast<double>(rising) >= kLeastRising * static_cast<double>(changes);
   const bool is_grown = static_cast<double>(sizes.back()) >= kLeastGrown * static_cast<double>(sizes.front());
   if (!is_rising || !is_grown) return {};
   return {apart.size(), (*apart.rbegin() - *apart.begin()) / (apart.size() - 1)};
