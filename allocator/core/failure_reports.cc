@@ -87,7 +87,7 @@ absl::Status FailureReports::OutOfMemory(const policy::Decision& decision, const
   std::string text = OomMessage(failed, ledger_.heap().reserved_bytes());
   if (pools_.IsCapturing()) text += "; a graph is being captured: nothing could be waited for or returned";
   if (!is_wanted_) return absl::ResourceExhaustedError(text);
-  OomReport report = MakeOomReport(failed, SegmentsOf(ledger_.heap()), ledger_.options());
+  OomReport report = MakeOomReport(failed, AwakeSegmentsOf(ledger_.heap()), ledger_.options());
   for (HolePin& pin : report.pins) {
     if (ledger_.sink() != nullptr) pin.place = ledger_.sink()->PlaceOf(pin.address);
   }

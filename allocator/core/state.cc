@@ -92,6 +92,14 @@ std::vector<trace::SnapshotSegment> SegmentsOf(const policy::Heap& heap) {
   return out;
 }
 
+std::vector<trace::SnapshotSegment> AwakeSegmentsOf(const policy::Heap& heap) {
+  std::vector<trace::SnapshotSegment> out;
+  for (const auto& [address, segment] : heap.segments()) {
+    if (!segment->lane->pool->pair->is_asleep) AppendMappedRanges(*segment, out);
+  }
+  return out;
+}
+
 std::vector<trace::ReservedRange> ReservationsOf(const policy::Heap& heap) {
   std::vector<trace::ReservedRange> out;
   for (const policy::Segment* segment : ByAge(heap, /*expandable_only=*/true)) {
@@ -186,7 +194,7 @@ trace::Snapshot RecordedHeadOf(const policy::Options& options, const Limits& lim
 
 trace::Snapshot RecordedStateOf(const Ledger& ledger, const Limits& limits) {
   trace::Snapshot state = RecordedHeadOf(ledger.options(), limits, 0);
-  state.segments = SegmentsOf(ledger.heap());
+  state.segments = AwakeSegmentsOf(ledger.heap());
   state.recording->reservations = ReservationsOf(ledger.heap());
   state.recording->is_complete = true;
   if (ledger.sink() != nullptr) ledger.sink()->NameBlocks(state);
