@@ -276,7 +276,7 @@ absl::Status CachingAllocator::DumpSnapshot(const std::string& path) const {
   trace::Snapshot state;
   {
     const ExclusiveSection section(caches());
-    state = RecordedStateOf(ledger_, limits_);
+    state = RecordedStateOf(ledger_, limits_, SegmentsOf(ledger_.heap()));
   }
   return ReplaceFile(OutputPath(path), {trace::Encode(state)});
 }

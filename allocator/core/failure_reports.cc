@@ -102,7 +102,7 @@ absl::Status FailureReports::Write(const FailedAllocation& failed, const std::st
   if (ledger_.sink() != nullptr && !failed.is_rejected) {
     if (const auto kept = ledger_.sink()->WriteKept(path); kept.has_value()) return *kept;
   }
-  return WriteFailedState(RecordedStateOf(ledger_, limits_), failed, path);
+  return WriteFailedState(RecordedStateOf(ledger_, limits_, AwakeSegmentsOf(ledger_.heap())), failed, path);
 }
 
 bool FailureReports::WantsLeaks() const {

@@ -43,8 +43,10 @@ trace::RecordedStart StartOf(const policy::Heap& heap);
 // The settings are printed as PyTorch names and prints its own. Within the allocator's exclusive section.
 
 trace::Snapshot RecordedHeadOf(const policy::Options& options, const Limits& limits, int device);
-// As device 0: the segments and reservations, with what the ledger's sink knows of the blocks.
-trace::Snapshot RecordedStateOf(const Ledger& ledger, const Limits& limits);
+// As device 0: these segments of the ledger's heap, and its reservations, with what the ledger's sink knows of the
+// blocks.
+trace::Snapshot RecordedStateOf(const Ledger& ledger, const Limits& limits,
+                                std::vector<trace::SnapshotSegment> segments);
 
 }  // namespace ashlar::core
 
