@@ -62,7 +62,7 @@ set(ashlar_public_absl "absl_span absl_status absl_statusor absl_strings")
 set(ashlar_private_absl "absl_base absl_flat_hash_map absl_function_ref absl_inlined_vector absl_str_format")
 ashlar_install_library(allocator)
 ashlar_install_headers(allocator allocator.h ashlar.h buffer.h device.h devices.h errors.h events.h exceptions.h export.h
-                       options.h pool.h pool_routes.h recorder.h scope.h snapshot.h soft_limit.h statistics.h units.h)
+                       options.h pool.h pool_routes.h recorder.h scope.h sleep.h snapshot.h soft_limit.h statistics.h units.h)
 ashlar_install_pkg_config(allocator "${ashlar_public_absl}" "${ashlar_private_absl}")
 # The C interface: a library that takes nothing of C++ from its users.
 install(TARGETS ashlar_c EXPORT ashlar-c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT c OPTIONAL)

@@ -178,6 +178,45 @@ ASHLAR_API ashlar_status ashlar_empty_pool(ashlar_allocator* allocator, ashlar_p
 ASHLAR_API ashlar_status ashlar_allocate_in_pool(ashlar_allocator* allocator, ashlar_pool pool, size_t bytes,
                                                  ashlar_stream stream, void** out);
 
+/* --- sleep (docs/library/sleep.md) ---
+ * Pools whose pages go back to the device for a while: their blocks and addresses stay, and what the blocks hold is
+ * kept elsewhere. Only memory of expandable segments (expandable_segments:True, policy:ashlar) can sleep. */
+/* A name of the pool, which is made on first use with one user; several may have one name. What is free in it goes back
+ * to the device as from a pool without users. ASHLAR_FAILED_PRECONDITION: a graph is being captured in it. */
+ASHLAR_API ashlar_status ashlar_tag_pool(ashlar_allocator* allocator, ashlar_pool pool, const char* tag);
+enum {
+  ASHLAR_KEEP_HOST = 0,    /* contents are copied to memory of the host, and beyond host_limit_bytes to a file */
+  ASHLAR_KEEP_NOTHING = 1, /* contents are lost */
+  ASHLAR_KEEP_FILE = 2     /* contents are copied to a file */
+};
+typedef struct ashlar_sleep_options {
+  size_t struct_size; /* sizeof(ashlar_sleep_options) */
+  /* Pools by their tags and by their ids; neither: all. */
+  const char* const* tags;
+  size_t tag_count;
+  const ashlar_pool* pools;
+  size_t pool_count;
+  int32_t keep;              /* ASHLAR_KEEP_...; this and the next not of ashlar_wake */
+  uint64_t host_limit_bytes; /* of all that is kept in memory of the host; UINT64_MAX = no limit */
+  const char* folder;        /* of the file, which has no name and goes with the process; NULL: TMPDIR, else /tmp */
+} ashlar_sleep_options;
+typedef struct ashlar_sleep_report {
+  size_t struct_size;      /* sizeof(ashlar_sleep_report) */
+  uint64_t returned_bytes; /* to the device, with what was cached */
+  uint64_t kept_host_bytes, kept_file_bytes;
+} ashlar_sleep_report;
+/* Waits for the streams that use the pools. NULL options: all, and no limit; NULL report: not wanted. Until ashlar_wake
+ * the memory must not be touched; ashlar_free is allowed, ashlar_allocate and ashlar_record_stream are
+ * ASHLAR_FAILED_PRECONDITION there. ASHLAR_FAILED_PRECONDITION: a graph is being captured, or a pool has memory that
+ * cannot sleep; nothing sleeps then. */
+ASHLAR_API ashlar_status ashlar_sleep(ashlar_allocator* allocator, const ashlar_sleep_options* options,
+                                      ashlar_sleep_report* report);
+/* The same bytes at the same addresses. NULL: all that sleep. ASHLAR_OUT_OF_MEMORY: none of them wakes, and what is
+ * kept stays kept. */
+ASHLAR_API ashlar_status ashlar_wake(ashlar_allocator* allocator, const ashlar_sleep_options* pools);
+/* 1 where the address lies in a pool that sleeps, else 0. */
+ASHLAR_API int ashlar_is_asleep(const ashlar_allocator* allocator, const void* address);
+
 /* --- what it holds and did --- */
 typedef struct ashlar_statistics {
   size_t struct_size;                             /* sizeof(ashlar_statistics) */

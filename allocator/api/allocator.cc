@@ -183,6 +183,11 @@ absl::Status Allocator::EndPool(PoolId pool) { return impl().allocator.EndPool(p
 absl::Status Allocator::BeginCapture(PoolId pool) { return impl().allocator.BeginCapture(pool); }
 absl::Status Allocator::EndCapture(PoolId pool) { return impl().allocator.EndCapture(pool); }
 
+absl::Status Allocator::TagPool(PoolId pool, absl::string_view tag) { return impl().allocator.TagPool(pool, tag); }
+absl::StatusOr<SleepReport> Allocator::Sleep(const SleepOptions& options) { return impl().allocator.Sleep(options); }
+absl::Status Allocator::Wake(const SleepingPools& wanted) { return impl().allocator.Wake(wanted); }
+bool Allocator::IsAsleep(std::uint64_t address) const { return impl().allocator.IsAsleep(address); }
+
 Stats Allocator::stats() const { return impl().allocator.stats(); }
 std::map<PoolId, PoolStat> Allocator::reserved_by_pools() const { return impl().allocator.reserved_by_pools(); }
 void Allocator::ResetPeaks() { impl().allocator.ResetPeaks(); }

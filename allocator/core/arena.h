@@ -97,9 +97,10 @@ struct alignas(128) Arena {
 
   const ArenaKey key;
   const FastPath* const owner;
-  ThreadCache* cache;                      // changes in the exclusive section
-  std::array<policy::Lane*, 2> lanes{};    // large, small; nullptr while there is no such lane
-  std::array<policy::Lane*, 2> planned{};  // the same where a plan places its requests: none is served here
+  ThreadCache* cache;                    // changes in the exclusive section
+  std::array<policy::Lane*, 2> lanes{};  // large, small; nullptr while there is no such lane
+  // The same where a plan places its requests, or where its pool is asleep: none is served here.
+  std::array<policy::Lane*, 2> planned{};
   Visits visits;
   using RecordedStreams = absl::flat_hash_map<const policy::Block*, StreamList>;
   std::unique_ptr<RecordedStreams> recorded_streams;  // nullptr: there were none yet

@@ -276,7 +276,7 @@ absl::Status CachingAllocator::DumpSnapshot(const std::string& path) const {
   trace::Snapshot state;
   {
     const ExclusiveSection section(caches());
-    state = RecordedStateOf(ledger_, limits_);
+    state = RecordedStateOf(ledger_, limits_, SegmentsOf(ledger_.heap()));
   }
   return ReplaceFile(OutputPath(path), {trace::Encode(state)});
 }
@@ -358,6 +358,7 @@ CachingAllocator::CachingAllocator(device::Device* device, policy::Options optio
       pools_(ledger_),
       limits_(ledger_.options(), device->GetMemoryInfo().total_bytes),
       ladder_(ledger_, *device_, pending_, limits_, pools_),
+      sleeper_(ledger_, *device_, ladder_, limits_),
       failures_(ledger_, limits_, pools_) {
   caches().BeginSerial(WantsSerial());
   Forks::Instance().Add(this);

@@ -45,6 +45,7 @@
 #include "allocator/core/limits.h"
 #include "allocator/core/pending_frees.h"
 #include "allocator/core/pools.h"
+#include "allocator/core/sleeper.h"
 #include "allocator/core/stats.h"
 #include "allocator/core/thread_caches.h"
 #include "allocator/device/device.h"
@@ -52,6 +53,7 @@
 #include "allocator/policy/options.h"
 #include "allocator/trace/sink.h"
 #include "allocator/trace/snapshot.h"
+#include "ashlar/sleep.h"
 #include "ashlar/snapshot.h"
 
 namespace ashlar::core {
@@ -178,6 +180,22 @@ class CachingAllocator {
   absl::Status BeginCapture(PoolId pool);
   absl::Status EndCapture(PoolId pool);
 
+  // --- sleep (ashlar/sleep.h, sleeper.h) ---
+  // Names the pool, made on first use with one user: several may have one name. What is free in it goes back to the
+  // device as from a pool without users. FailedPrecondition: a graph is being captured in it; InvalidArgument: it is
+  // the default pool, or the tag is empty.
+  absl::Status TagPool(PoolId pool, absl::string_view tag);
+  // Empties the cache, waits for the streams that use the pools, keeps what live blocks hold, and gives all their pages
+  // back. Frees go on; a request for such a pool is FailedPrecondition, and RecordStream leaves that in
+  // TakeDeviceError. Pools that sleep already are passed over. FailedPrecondition: a graph is being captured, or a pool
+  // has memory of cudaMalloc. Where this fails nothing more sleeps than before.
+  absl::StatusOr<SleepReport> Sleep(const SleepOptions& options);
+  // The same bytes at the same addresses, of all these pools or, where this fails, of none: what is kept stays kept.
+  // kResourceExhausted: out of memory, after the cache was emptied, with its report.
+  absl::Status Wake(const SleepingPools& wanted);
+  // Whether the address lies in a pool that sleeps.
+  bool IsAsleep(std::uint64_t address) const;
+
   // Receives every decision from now on, one at a time and in the order they were made; nullptr = none. Not owned.
   // While there is a sink, all threads share one lock.
   void SetSink(trace::EventSink* sink);
@@ -256,6 +274,12 @@ class CachingAllocator {
   void WaitForStreams(policy::Block* block, const StreamList& streams);
   // Capturing begins or ends: the device is told, and what waited for the end of the last one goes on.
   void NoteCaptures(const ExclusiveSection& section, bool was_capturing);
+  // FailedPrecondition: it sleeps.
+  absl::Status CheckAwake(const policy::PoolPair* pair, const char* call) const;
+  Sleeper::Pairs PairsOf(const std::vector<PoolId>& ids);
+  absl::StatusOr<SleepReport> PutToSleep(const Sleeper::Pairs& pairs, const SleepOptions& options);
+  Sleeper::Woken WakeUp(const Sleeper::Pairs& pairs);
+  absl::Status FailToWake(const policy::PoolPair& pair, std::uint64_t bytes) const;
   // Why nothing may be returned now, if so.
   absl::Status CannotReturn(const char* call) const;
   void NoteLimit(const ExclusiveSection& section);
@@ -275,6 +299,7 @@ class CachingAllocator {
   Pools pools_;
   Limits limits_;
   Ladder ladder_;
+  Sleeper sleeper_;
   FailureReports failures_;
   std::map<std::uint64_t, std::function<bool()>> callbacks_;  // of free memory, by their numbers
   std::uint64_t callbacks_added_ = 0;

@@ -87,7 +87,7 @@ absl::Status FailureReports::OutOfMemory(const policy::Decision& decision, const
   std::string text = OomMessage(failed, ledger_.heap().reserved_bytes());
   if (pools_.IsCapturing()) text += "; a graph is being captured: nothing could be waited for or returned";
   if (!is_wanted_) return absl::ResourceExhaustedError(text);
-  OomReport report = MakeOomReport(failed, SegmentsOf(ledger_.heap()), ledger_.options());
+  OomReport report = MakeOomReport(failed, AwakeSegmentsOf(ledger_.heap()), ledger_.options());
   for (HolePin& pin : report.pins) {
     if (ledger_.sink() != nullptr) pin.place = ledger_.sink()->PlaceOf(pin.address);
   }
@@ -102,7 +102,7 @@ absl::Status FailureReports::Write(const FailedAllocation& failed, const std::st
   if (ledger_.sink() != nullptr && !failed.is_rejected) {
     if (const auto kept = ledger_.sink()->WriteKept(path); kept.has_value()) return *kept;
   }
-  return WriteFailedState(RecordedStateOf(ledger_, limits_), failed, path);
+  return WriteFailedState(RecordedStateOf(ledger_, limits_, AwakeSegmentsOf(ledger_.heap())), failed, path);
 }
 
 bool FailureReports::WantsLeaks() const {

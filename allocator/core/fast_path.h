@@ -93,6 +93,10 @@ class FastPath {
   void Bind(policy::Lane& lane);
   // A plan places the lane's requests from now on: none is served here.
   static void LeaveToPlan(policy::Lane& lane);
+  // The lane's pool falls asleep or wakes: nothing is served here meanwhile. Thread caches are stopped.
+  static void SetAsleep(policy::Lane& lane, bool is_asleep);
+  // The streams that use the live block besides its own.
+  static StreamList RecordedStreams(const policy::Block& block);
   // Nothing of the lane is left in the range; an arena without lanes goes.
   void Forget(policy::Lane& lane, const policy::AddressRange& range);
   std::size_t arena_count() const { return arenas_.size(); }

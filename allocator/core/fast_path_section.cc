@@ -101,6 +101,17 @@ void FastPath::LeaveToPlan(policy::Lane& lane) {
   arena->PlannedOf(lane.pool->is_small) = &lane;
 }
 
+void FastPath::SetAsleep(policy::Lane& lane, bool is_asleep) {
+  auto* arena = static_cast<Arena*>(lane.owner);
+  if (arena == nullptr || lane.is_planned) return;
+  arena->LaneOf(lane.pool->is_small) = is_asleep ? nullptr : &lane;
+  arena->PlannedOf(lane.pool->is_small) = is_asleep ? &lane : nullptr;
+}
+
+StreamList FastPath::RecordedStreams(const policy::Block& block) {
+  return block.has_recorded_streams ? ArenaOf(block)->recorded_streams->at(&block) : StreamList{};
+}
+
 void FastPath::Forget(policy::Lane& lane, const policy::AddressRange& range) {
   auto* arena = static_cast<Arena*>(lane.owner);
   if (arena == nullptr) return;

@@ -97,6 +97,23 @@ void Reconstruction::PollNewsOf(device::SimDevice& device) {
   allocator_.ladder_.PollNewsOf(device);
 }
 
+void Reconstruction::PutToSleep(PoolId pool) {
+  const ExclusiveSection section(allocator_.caches());
+  section.StopThreadCaches();
+  allocator_.PutToSleep(allocator_.PairsOf({pool}), {.keep = Keep::kNothing}).IgnoreError();
+}
+
+void Reconstruction::WakeUp(PoolId pool) {
+  const ExclusiveSection section(allocator_.caches());
+  section.StopThreadCaches();
+  const Sleeper::Pairs pairs = allocator_.PairsOf({pool});
+  const Sleeper::Woken woken = allocator_.WakeUp(pairs);
+  if (!absl::IsResourceExhausted(woken.status)) return;
+  policy::Decision all{.request_bytes = woken.lacking_bytes, .rounded_bytes = woken.lacking_bytes};
+  all.pool = &pairs.front()->large;
+  allocator_.ledger_.RecordOom(all, allocator_.device_->GetMemoryInfo().free_bytes);
+}
+
 void Reconstruction::RestoreOwed(const trace::fact::WaitsOwed& owed) {
   const ExclusiveSection section(allocator_.caches());
   allocator_.ladder_.RestoreOwed(owed);

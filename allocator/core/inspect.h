@@ -86,6 +86,10 @@ class Reconstruction {
   void CountSearch();
   // A replay's device says which streams finished work: the others are not asked before each request.
   void PollNewsOf(device::SimDevice& device);
+  // As a recording says: without emptying the cache first, and keeping nothing. Pools that are not there: nothing. A
+  // pool that does not wake, since a smaller device has no memory for it, is out of memory.
+  void PutToSleep(PoolId pool);
+  void WakeUp(PoolId pool);
   // Of borrow_most_waits.
   void RestoreOwed(const trace::fact::WaitsOwed& owed);
 

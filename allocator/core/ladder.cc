@@ -133,7 +133,7 @@ GrowthResult Ladder::AfterFailedRelease(const GrowthResult& grown, const absl::S
 policy::Block* Ladder::SearchOverflow(const policy::Decision& decision) {
   if (!decision.pool->id.IsDefault()) return nullptr;
   for (const auto& [id, pair] : ledger_.heap().private_pairs()) {
-    if (!pair->use_on_oom) continue;
+    if (!pair->use_on_oom || pair->is_asleep) continue;
     policy::Block* block = ledger_.heap().FindInOverflow(decision, *pair);
     if (block == nullptr) continue;
     policy::Heap::TakeFree(block);

@@ -110,6 +110,8 @@ class Ladder {
   absl::Status EmptyCache();
   // The same of one private pool.
   absl::Status EmptyPool(PoolId pool);
+  // All that is whole-free in the pair.
+  absl::Status ReturnFreeOf(const policy::PoolPair& pair) { return release_.FreeOf(pair); }
   // Returns whole-free large segments to reclaim `target_bytes`.
   void CollectGarbage(std::uint64_t target_bytes) { release_.Garbage(target_bytes); }
 

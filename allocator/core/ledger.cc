@@ -89,10 +89,21 @@ policy::Block* Ledger::MarkMapped(policy::Block* unmapped, std::uint64_t size_by
 policy::Block* Ledger::MarkUnmapped(policy::Block* block, const policy::AddressRange& range) {
   const policy::Lane& lane = *block->segment->lane;
   policy::Block* unmapped = heap_.MarkUnmapped(block, range);
-  BookReserved(*lane.pool, -Signed(range.size_bytes));
-  ++stats_.num_device_free;
+  if (!lane.pool->pair->is_asleep) {
+    BookReserved(*lane.pool, -Signed(range.size_bytes));
+    ++stats_.num_device_free;
+  }
   Emit(Action::kSegmentUnmap, range, lane);
   return unmapped;
+}
+
+void Ledger::SetAsleep(policy::PoolPair& pair, bool is_asleep, std::int64_t calls) {
+  heap_.SetAsleep(pair, is_asleep);
+  for (const policy::Pool* pool : {&pair.small, &pair.large}) {
+    const std::int64_t bytes = Signed(heap_.MappedBytes(*pool));
+    if (bytes != 0) BookReserved(*pool, is_asleep ? -bytes : bytes);
+  }
+  (is_asleep ? stats_.num_device_free : stats_.num_device_alloc) += calls;
 }
 
 policy::Block* Ledger::Place(const policy::Decision& decision, policy::Block* block) {

@@ -50,7 +50,10 @@ class Ledger {
                                 std::uint64_t page_bytes);
   void RemoveReservation(policy::Block* unmapped);
   policy::Block* MarkMapped(policy::Block* unmapped, std::uint64_t size_bytes, std::uint64_t page_bytes);
+  // Of a pair that is asleep: the device took the pages before, with the others.
   policy::Block* MarkUnmapped(policy::Block* block, const policy::AddressRange& range);
+  // The device took all pages of the pair's segments, or gave them again, in so many calls (policy::Heap::SetAsleep).
+  void SetAsleep(policy::PoolPair& pair, bool is_asleep, std::int64_t calls);
 
   // --- blocks ---
   // Places the request in a block that is in no free set, at plan.place_at where there is one.

@@ -1,11 +1,17 @@
 #include "allocator/core/pools.h"
 
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 
 namespace ashlar::core {
 namespace {
+
+absl::Status TaggedCapture(absl::string_view name) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      name, ": a graph is captured in a pool without a tag: what is free in a tagged one goes back to the device"));
+}
 
 std::string Name(PoolId pool) { return absl::StrCat("pool {", pool.first, ", ", pool.second, "}"); }
 
@@ -16,6 +22,64 @@ void Pools::Configure(PoolId pool, bool use_on_oom, bool no_split) {
   pair.use_on_oom = use_on_oom;
   pair.no_split = no_split;
   ledger_.Note(trace::fact::PoolConfigured{pool, use_on_oom, no_split});
+}
+
+bool Pools::HasCapture(PoolId pool) const {
+  bool found = false;
+  routes_.ForEach([&](PoolId id, RouteKind kind) { found |= id == pool && kind == RouteKind::kCapture; });
+  return found;
+}
+
+bool Pools::IsTagged(PoolId pool) const {
+  const policy::PoolPair* pair = std::as_const(ledger_).heap().FindPair(pool);
+  return pair != nullptr && !pair->tag.empty();
+}
+
+absl::Status Pools::SetTag(PoolId pool, absl::string_view tag) {
+  if (pool.IsDefault()) return absl::InvalidArgumentError("the default pool has no tag: name another pool");
+  if (tag.empty()) return absl::InvalidArgumentError("a tag is a name of one letter or more");
+  if (HasCapture(pool)) return TaggedCapture(Name(pool));
+  ledger_.heap().Pair(pool).tag = std::string(tag);
+  ledger_.Note(trace::fact::PoolTagged{pool, std::string(tag)});
+  return absl::OkStatus();
+}
+
+std::string Pools::NameOf(const policy::PoolPair& pair) {
+  if (pair.small.id.IsDefault()) return "the default pool";
+  return pair.tag.empty() ? Name(pair.small.id) : absl::StrCat(Name(pair.small.id), " \"", pair.tag, "\"");
+}
+
+absl::StatusOr<std::vector<PoolId>> Pools::Find(const std::vector<std::string>& tags,
+                                                const std::vector<PoolId>& ids) const {
+  if (tags.empty() && ids.empty()) return WithSegments();
+  const policy::Heap& heap = std::as_const(ledger_).heap();
+  std::set<PoolId> found;
+  for (const std::string& tag : tags) {
+    bool is_known = false;
+    for (const auto& [id, pair] : heap.private_pairs()) {
+      if (tag.empty() || pair->tag != tag) continue;
+      is_known = true;
+      found.insert(id);
+    }
+    if (is_known) continue;
+    return absl::InvalidArgumentError(absl::StrCat("no pool has the tag \"", tag, "\": tag one first"));
+  }
+  for (const PoolId& id : ids) {
+    if (heap.FindPair(id) == nullptr) return absl::InvalidArgumentError(absl::StrCat("there is no ", Name(id)));
+    found.insert(id);
+  }
+  return std::vector<PoolId>(found.begin(), found.end());
+}
+
+std::vector<PoolId> Pools::WithSegments() const {
+  const policy::Heap& heap = std::as_const(ledger_).heap();
+  std::vector<PoolId> out;
+  const auto add = [&](const policy::PoolPair& pair) {
+    if (pair.is_asleep || pair.small.segment_count + pair.large.segment_count > 0) out.push_back(pair.small.id);
+  };
+  add(heap.default_pair());
+  for (const auto& [id, pair] : heap.private_pairs()) add(*pair);
+  return out;
 }
 
 PoolId Pools::Create() {
@@ -66,6 +130,7 @@ absl::Status Pools::Begin(PoolId pool, StreamFilter&& filter, RouteKind kind) {
   if (pool.IsDefault()) return absl::InvalidArgumentError("the default pool needs no route: requests go there anyway");
   if (!filter)
     return absl::InvalidArgumentError("BeginPool: there is no filter: pass one, which may accept every stream");
+  if (kind == RouteKind::kCapture && IsTagged(pool)) return TaggedCapture(Name(pool));
   if (!routes_.Open(pool, std::move(filter), kind)) {
     return absl::FailedPreconditionError(absl::StrCat(Name(pool), " has a route already: EndPool ends it"));
   }
@@ -83,6 +148,7 @@ absl::Status Pools::End(PoolId pool, StreamFilter& filter) {
 // As facts: the route ends and begins anew, and the pool has the users that it had.
 absl::Status Pools::ChangeRoute(PoolId pool, RouteKind to) {
   const bool begins = to == RouteKind::kCapture;
+  if (begins && IsTagged(pool)) return TaggedCapture(Name(pool));
   if (!routes_.Change(pool, to)) {
     return absl::FailedPreconditionError(
         absl::StrCat(Name(pool), begins ? " has no plain route: BeginPool opens one" : " has no route of a capture"));
@@ -103,7 +169,10 @@ std::vector<trace::AnyFact> Pools::Facts() const {
     if (pair->use_on_oom || pair->no_split) {
       out.emplace_back(trace::fact::PoolConfigured{id, pair->use_on_oom, pair->no_split});
     }
+    if (!pair->tag.empty()) out.emplace_back(trace::fact::PoolTagged{id, pair->tag});
+    if (pair->is_asleep) out.emplace_back(trace::fact::PoolSlept{id});
   }
+  if (ledger_.heap().default_pair().is_asleep) out.emplace_back(trace::fact::PoolSlept{});
   return out;
 }
 

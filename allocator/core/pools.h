@@ -13,10 +13,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "allocator/base/units.h"
 #include "allocator/core/ledger.h"
 #include "allocator/core/pending_frees.h"
@@ -104,6 +107,14 @@ class Pools {
 
   // Made on first use, with one user.
   void Configure(PoolId pool, bool use_on_oom, bool no_split);
+  // Names it; made on first use, with one user. FailedPrecondition: a graph is being captured in it, whose memory
+  // stays.
+  absl::Status SetTag(PoolId pool, absl::string_view tag);
+  // Those that are named: by a tag, which several may have, or by their ids; in the order of their ids, and each once.
+  // Nothing is named: all that have segments. InvalidArgument: nothing has that name.
+  absl::StatusOr<std::vector<PoolId>> Find(const std::vector<std::string>& tags, const std::vector<PoolId>& ids) const;
+  // "pool {0, 7}", with its tag.
+  static std::string NameOf(const policy::PoolPair& pair);
   // A new pool with one user, under an id that no pool had before.
   PoolId Create();
   void Retain(PoolId pool);
@@ -123,6 +134,7 @@ class Pools {
   PoolId Route(PoolId pool, Stream stream) const { return routes_.Route(pool, stream); }
   bool HasRoutes() const { return !routes_.empty(); }
   bool IsCapturing() const { return routes_.captures() > 0; }
+  bool HasCapture(PoolId pool) const;
 
   void Defer(policy::Block* block, StreamList streams) { deferred_.push_back({block, std::move(streams)}); }
   std::vector<DeferredFree> TakeDeferred() { return std::exchange(deferred_, {}); }
@@ -132,6 +144,8 @@ class Pools {
 
  private:
   absl::Status ChangeRoute(PoolId pool, RouteKind to);
+  bool IsTagged(PoolId pool) const;
+  std::vector<PoolId> WithSegments() const;
   void AddUser(PoolId pool);
   void NoteUsers(PoolId pool);
 

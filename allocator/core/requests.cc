@@ -83,6 +83,7 @@ absl::StatusOr<policy::Block*> CachingAllocator::AllocateExclusively(policy::Req
 Block* CachingAllocator::AllocateAt(const policy::AddressRange& range, std::uint64_t requested_bytes, HandOutAs as) {
   const ExclusiveSection section(caches());
   const policy::Segment* segment = SegmentAt(ledger_.heap(), range.address);
+  if (segment != nullptr && segment->lane->pool->pair->is_asleep) return nullptr;
   policy::Block* block = segment == nullptr ? nullptr : policy::Heap::FindFreeAt(*segment, nullptr, range);
   if (block == nullptr) return nullptr;
   policy::Decision decision{.request_bytes = requested_bytes, .rounded_bytes = range.size_bytes};
@@ -102,6 +103,10 @@ absl::Status CachingAllocator::BeginRequest(const ExclusiveSection& section, pol
   if (caches().keeper() != nullptr) caches().keeper()->OnStill();
   if (!ladder_.errors().lost().ok()) return ladder_.errors().lost();
   request.pool = pools_.Route(request.pool, request.stream);
+  if (sleeper_.IsAnyAsleep()) {
+    if (absl::Status status = CheckAwake(ledger_.heap().FindPair(request.pool), "Allocate"); !status.ok())
+      return status;
+  }
   ladder_.Poll();
   ChooseMode(section);
   PlanFollower& follower = ladder_.follower();
@@ -190,16 +195,20 @@ void CachingAllocator::RecordStream(Block* named, Stream stream) noexcept {
   auto* block = const_cast<policy::Block*>(named);
   caches().CheckOpen();
   fast_path_.Check(block, "RecordStream");
-  if (stream == block->segment->lane->stream || fast_path_.TryRecordStream(block, stream)) return;
+  if (stream == block->segment->lane->stream) return;
+  if (!sleeper_.IsAnyAsleep() && fast_path_.TryRecordStream(block, stream)) return;
   const ExclusiveSection section(caches());
-  fast_path_.RecordStream(block, stream);
+  const absl::Status awake = CheckAwake(block->segment->lane->pool->pair, "RecordStream");
+  if (awake.ok()) fast_path_.RecordStream(block, stream);
+  ladder_.errors().Note(awake);
 }
 
 bool CachingAllocator::RecordStreamOfAddress(std::uint64_t address, Stream stream) noexcept {
   caches().CheckOpen();
-  if (fast_path_.TryRecordStreamOfAddress(address, stream)) return true;
+  if (!sleeper_.IsAnyAsleep() && fast_path_.TryRecordStreamOfAddress(address, stream)) return true;
   const ExclusiveSection section(caches());
   policy::Block* block = fast_path_.FindByAddress(address);
+  if (block != nullptr && block->segment->lane->pool->pair->is_asleep) return false;
   if (block != nullptr && stream != block->segment->lane->stream) fast_path_.RecordStream(block, stream);
   return block != nullptr;
 }

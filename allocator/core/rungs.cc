@@ -100,6 +100,8 @@ GrowthResult DeviceGrowth::NewReservation(const policy::Decision& decision) {
 
 namespace {
 
+bool IsAsleep(const policy::Block& block) { return block.segment->lane->pool->pair->is_asleep; }
+
 // Reservations whose first page could not be had; in a pool without users nobody will ask for it again.
 std::vector<policy::Block*> EmptyReservations(const policy::Pool& pool) {
   std::vector<policy::Block*> out;
@@ -159,7 +161,7 @@ absl::Status DeviceRelease::Everything(const policy::PoolPair* in_use) {
   }
   PrivatePairs& pairs = ledger_.heap().private_pairs();
   for (auto it = pairs.begin(); it != pairs.end();) {
-    it = it->second->use_count > 0 ? std::next(it) : PrivatePair(it, in_use, status);
+    it = it->second->MayReturn() ? PrivatePair(it, in_use, status) : std::next(it);
   }
   return status;
 }
@@ -174,13 +176,13 @@ absl::Status DeviceRelease::PrivatePool(PoolId pool) {
 DeviceRelease::PrivatePairs::iterator DeviceRelease::PrivatePair(PrivatePairs::iterator at,
                                                                  const policy::PoolPair* in_use, absl::Status& status) {
   const policy::PoolPair& pair = *at->second;
-  status.Update(FreeBlocksOf(pair.small));
-  status.Update(FreeBlocksOf(pair.large));
+  status.Update(FreeOf(pair));
   if (&pair == in_use) return std::next(at);
   for (const policy::Pool* pool : {&pair.small, &pair.large}) {
     for (policy::Block* reservation : EmptyReservations(*pool)) status.Update(Reservation(reservation));
   }
-  if (pair.small.segment_count + pair.large.segment_count > 0) return std::next(at);
+  const bool is_empty = pair.small.segment_count + pair.large.segment_count == 0;
+  if (!is_empty || pair.use_count > 0 || pair.is_asleep) return std::next(at);
   return ledger_.heap().private_pairs().erase(at);
 }
 
@@ -193,6 +195,12 @@ absl::Status DeviceRelease::FreeBlocksOf(const policy::Pool& pool) {
   return status;
 }
 
+absl::Status DeviceRelease::FreeOf(const policy::PoolPair& pair) {
+  absl::Status status = FreeBlocksOf(pair.small);
+  status.Update(FreeBlocksOf(pair.large));
+  return status;
+}
+
 absl::Status DeviceRelease::Segment(policy::Block* whole) {
   absl::Status status = device_.FreeSegment(whole->segment->address);
   ledger_.RemoveSegment(whole);
@@ -202,15 +210,18 @@ absl::Status DeviceRelease::Segment(policy::Block* whole) {
 absl::Status DeviceRelease::Pages(policy::Block* block) {
   const std::vector<policy::PageRun> runs = policy::Heap::WholePages(block);
   if (runs.empty()) return absl::OkStatus();
+  if (IsAsleep(*block)) return Unmap(block, runs);
   if (absl::Status status = device_.SynchronizeStream(block->segment->lane->stream); !status.ok()) return status;
   return Unmap(block, runs);
 }
 
-// The work of the block's stream is done. Runs by address: after each, `block` is what lies above it.
+// The work of the block's stream is done. Runs by address: after each, `block` is what lies above it. What is asleep
+// has no pages, and the addresses alone are told of.
 absl::Status DeviceRelease::Unmap(policy::Block* block, const std::vector<policy::PageRun>& runs) {
   absl::Status status;
+  const bool is_asleep = IsAsleep(*block);
   for (const policy::PageRun& run : runs) {
-    status.Update(device_.Unmap(run.range.address, run.range.size_bytes, run.page_bytes));
+    if (!is_asleep) status.Update(device_.Unmap(run.range.address, run.range.size_bytes, run.page_bytes));
     policy::Block* unmapped = ledger_.MarkUnmapped(block, run.range);
     if (!unmapped->IsSplit()) status.Update(Reservation(unmapped));
   }

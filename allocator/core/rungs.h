@@ -115,6 +115,8 @@ class DeviceRelease {
   absl::Status Everything(const policy::PoolPair* in_use);
   // All that is whole-free in the private pool, and the pool if nothing is left of it.
   absl::Status PrivatePool(PoolId pool);
+  // All that is whole-free in the pair, whoever uses it.
+  absl::Status FreeOf(const policy::PoolPair& pair);
   // How often all lanes were gone through for what may be returned, a pool each.
   std::uint64_t searches() const { return searches_; }
 

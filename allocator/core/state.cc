@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -89,6 +91,14 @@ std::optional<BlockPlace> PlaceOf(const policy::Heap& heap, std::uint64_t addres
 std::vector<trace::SnapshotSegment> SegmentsOf(const policy::Heap& heap) {
   std::vector<trace::SnapshotSegment> out;
   for (const auto& [address, segment] : heap.segments()) AppendMappedRanges(*segment, out);
+  return out;
+}
+
+std::vector<trace::SnapshotSegment> AwakeSegmentsOf(const policy::Heap& heap) {
+  std::vector<trace::SnapshotSegment> out;
+  for (const auto& [address, segment] : heap.segments()) {
+    if (!segment->lane->pool->pair->is_asleep) AppendMappedRanges(*segment, out);
+  }
   return out;
 }
 
@@ -184,9 +194,10 @@ trace::Snapshot RecordedHeadOf(const policy::Options& options, const Limits& lim
   return out;
 }
 
-trace::Snapshot RecordedStateOf(const Ledger& ledger, const Limits& limits) {
+trace::Snapshot RecordedStateOf(const Ledger& ledger, const Limits& limits,
+                                std::vector<trace::SnapshotSegment> segments) {
   trace::Snapshot state = RecordedHeadOf(ledger.options(), limits, 0);
-  state.segments = SegmentsOf(ledger.heap());
+  state.segments = std::move(segments);
   state.recording->reservations = ReservationsOf(ledger.heap());
   state.recording->is_complete = true;
   if (ledger.sink() != nullptr) ledger.sink()->NameBlocks(state);

@@ -21,6 +21,8 @@ namespace ashlar::core {
 
 // By address. An expandable segment is as many as it has mapped ranges.
 std::vector<trace::SnapshotSegment> SegmentsOf(const policy::Heap& heap);
+// Those with pages behind them: of pools that are not asleep.
+std::vector<trace::SnapshotSegment> AwakeSegmentsOf(const policy::Heap& heap);
 // The segment, for expandable ones the reservation, that holds this address; nullptr where there is none.
 const policy::Segment* SegmentAt(const policy::Heap& heap, std::uint64_t address);
 // The live block that holds this address; nothing where there is none. O(log segments + blocks of one segment).
@@ -41,8 +43,10 @@ trace::RecordedStart StartOf(const policy::Heap& heap);
 // The settings are printed as PyTorch names and prints its own. Within the allocator's exclusive section.
 
 trace::Snapshot RecordedHeadOf(const policy::Options& options, const Limits& limits, int device);
-// As device 0: the segments and reservations, with what the ledger's sink knows of the blocks.
-trace::Snapshot RecordedStateOf(const Ledger& ledger, const Limits& limits);
+// As device 0: these segments of the ledger's heap, and its reservations, with what the ledger's sink knows of the
+// blocks.
+trace::Snapshot RecordedStateOf(const Ledger& ledger, const Limits& limits,
+                                std::vector<trace::SnapshotSegment> segments);
 
 }  // namespace ashlar::core
 

@@ -429,4 +429,43 @@ absl::Status CudaDevice::MakeStreamWait(Stream stream, Stream awaited) {
   return Noted(scope.status().ok() ? events_.MakeStreamWait(stream, awaited) : scope.status());
 }
 
+absl::Status CudaDevice::NoCopies() const {
+  return absl::UnimplementedError(absl::StrCat("CUDA device ", ordinal_, ": its driver has no cuMemcpyDtoHAsync or ",
+                                               "cuMemcpyHtoDAsync: let Sleep keep nothing"));
+}
+
+absl::Status CudaDevice::CopyToHost(void* to, std::uint64_t address, std::uint64_t size_bytes, Stream stream) {
+  const CudaContextScope scope = Enter();
+  if (!scope.status().ok()) return Noted(scope.status());
+  if (!cuda_.memcpy_to_host.is_there()) return NoCopies();
+  const int code = cuda_.memcpy_to_host(to, address, size_bytes, NativeStream(stream));
+  return Noted(CudaStatus(cuda_, ordinal_, code, absl::StrCat("cuMemcpyDtoHAsync(", FormatBytes(size_bytes), ")")));
+}
+
+absl::Status CudaDevice::CopyToDevice(std::uint64_t address, const void* from, std::uint64_t size_bytes,
+                                      Stream stream) {
+  const CudaContextScope scope = Enter();
+  if (!scope.status().ok()) return Noted(scope.status());
+  if (!cuda_.memcpy_to_device.is_there()) return NoCopies();
+  const int code = cuda_.memcpy_to_device(address, from, size_bytes, NativeStream(stream));
+  return Noted(CudaStatus(cuda_, ordinal_, code, absl::StrCat("cuMemcpyHtoDAsync(", FormatBytes(size_bytes), ")")));
+}
+
+void* CudaDevice::AllocateHost(std::uint64_t size_bytes) {
+  const CudaContextScope scope = Enter();
+  const bool is_there = cuda_.mem_host_alloc.is_there() && cuda_.mem_free_host.is_there();
+  if (!Noted(scope.status()).ok() || !is_there) return nullptr;
+  void* memory = nullptr;
+  const int code = cuda_.mem_host_alloc(&memory, size_bytes, kCudaHostPortable);
+  return Noted(CudaStatus(cuda_, ordinal_, code, absl::StrCat("cuMemHostAlloc(", FormatBytes(size_bytes), ")"))).ok()
+             ? memory
+             : nullptr;
+}
+
+void CudaDevice::FreeHost(void* memory) {
+  const CudaContextScope scope = Enter();
+  if (absl::IsDataLoss(scope.status())) return;  // it went with the context
+  Noted(CudaStatus(cuda_, ordinal_, cuda_.mem_free_host(memory), "cuMemFreeHost")).IgnoreError();
+}
+
 }  // namespace ashlar::device

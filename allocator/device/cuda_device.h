@@ -108,6 +108,11 @@ class CudaDevice final : public Device {
   absl::Status SynchronizeEvent(const DeviceEvent& event) override;
   absl::Status SynchronizeStream(Stream stream) override;
   absl::Status MakeStreamWait(Stream stream, Stream awaited) override;
+  absl::Status CopyToHost(void* to, std::uint64_t address, std::uint64_t size_bytes, Stream stream) override;
+  absl::Status CopyToDevice(std::uint64_t address, const void* from, std::uint64_t size_bytes, Stream stream) override;
+  // Page-locked, for every context.
+  void* AllocateHost(std::uint64_t size_bytes) override;
+  void FreeHost(void* memory) override;
   void SetCapturing(bool is_capturing) override { is_capturing_ = is_capturing; }
   absl::Status Lost() const override;
 
@@ -137,6 +142,7 @@ class CudaDevice final : public Device {
   void ReturnLeftovers();
   void ReturnAll();
   absl::Status NoVirtualMemory() const;
+  absl::Status NoCopies() const;
 
   const CudaDriver& cuda_;
   const int ordinal_;

@@ -11,6 +11,7 @@
 #ifndef ASHLAR_ALLOCATOR_DEVICE_CUDA_DRIVER_H_
 #define ASHLAR_ALLOCATOR_DEVICE_CUDA_DRIVER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -111,6 +112,14 @@ struct CudaDriver {
   CudaCall<int(std::uint64_t address)> mem_free{lookup, "cuMemFree", 3020, "cuMemFree_v2"};
   CudaCall<int(std::uint64_t* free_bytes, std::uint64_t* total_bytes)> mem_get_info{lookup, "cuMemGetInfo", 3020,
                                                                                     "cuMemGetInfo_v2"};
+
+  CudaCall<int(void* to, std::uint64_t from, std::size_t size_bytes, CudaStream)> memcpy_to_host{
+      lookup, "cuMemcpyDtoHAsync", 3020, "cuMemcpyDtoHAsync_v2", CudaNeed::kIfThere};
+  CudaCall<int(std::uint64_t to, const void* from, std::size_t size_bytes, CudaStream)> memcpy_to_device{
+      lookup, "cuMemcpyHtoDAsync", 3020, "cuMemcpyHtoDAsync_v2", CudaNeed::kIfThere};
+  CudaCall<int(void** memory, std::size_t size_bytes, unsigned flags)> mem_host_alloc{
+      lookup, "cuMemHostAlloc", 2020, "cuMemHostAlloc", CudaNeed::kIfThere};
+  CudaCall<int(void* memory)> mem_free_host{lookup, "cuMemFreeHost", 2000, "cuMemFreeHost", CudaNeed::kIfThere};
 
   // Streams as cuStreamCreate and cudaStreamCreate give them; nullptr is the legacy default stream.
   CudaCall<int(CudaEvent*, unsigned flags)> event_create{lookup, "cuEventCreate", 2000, "cuEventCreate"};

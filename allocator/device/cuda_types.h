@@ -50,6 +50,7 @@ enum class CudaHandle : std::uint64_t {};         // CUmemGenericAllocationHandl
 
 inline constexpr unsigned kCudaEventDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING
 inline constexpr unsigned kCudaStreamWaitDefault = 0;   // CU_EVENT_WAIT_DEFAULT
+inline constexpr unsigned kCudaHostPortable = 1;        // CU_MEMHOSTALLOC_PORTABLE
 inline constexpr int kCudaGranularityMinimum = 0;       // CU_MEM_ALLOC_GRANULARITY_MINIMUM
 inline constexpr int kCudaAllocationPinned = 1;         // CU_MEM_ALLOCATION_TYPE_PINNED
 inline constexpr int kCudaLocationDevice = 1;           // CU_MEM_LOCATION_TYPE_DEVICE

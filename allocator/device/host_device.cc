@@ -177,4 +177,16 @@ absl::Status HostDevice::MakeStreamWait(Stream stream, Stream awaited) {
   return absl::OkStatus();
 }
 
+// Host work is done when the call that does it returns: a copy too.
+absl::Status HostDevice::CopyToHost(void* to, std::uint64_t address, std::uint64_t size_bytes, Stream /*stream*/) {
+  std::memcpy(to, MappedPointer(address), size_bytes);
+  return absl::OkStatus();
+}
+
+absl::Status HostDevice::CopyToDevice(std::uint64_t address, const void* from, std::uint64_t size_bytes,
+                                      Stream /*stream*/) {
+  std::memcpy(MappedPointer(address), from, size_bytes);
+  return absl::OkStatus();
+}
+
 }  // namespace ashlar::device

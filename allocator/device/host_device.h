@@ -50,6 +50,8 @@ class HostDevice final : public Device {
   absl::Status SynchronizeEvent(const DeviceEvent& event) override;
   absl::Status SynchronizeStream(Stream stream) override;
   absl::Status MakeStreamWait(Stream stream, Stream awaited) override;
+  absl::Status CopyToHost(void* to, std::uint64_t address, std::uint64_t size_bytes, Stream stream) override;
+  absl::Status CopyToDevice(std::uint64_t address, const void* from, std::uint64_t size_bytes, Stream stream) override;
   void SetCapturing(bool) override {}  // host work is never captured
 
   // All work recorded so far, on every stream, is done.

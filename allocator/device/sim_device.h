@@ -80,6 +80,9 @@ class SimDevice final : public Device {
   absl::Status SynchronizeEvent(const DeviceEvent& event) override;
   absl::Status SynchronizeStream(Stream stream) override;
   absl::Status MakeStreamWait(Stream stream, Stream awaited) override;
+  // There are no contents: nothing is copied, and the host's side is not touched.
+  absl::Status CopyToHost(void*, std::uint64_t, std::uint64_t, Stream) override { return absl::OkStatus(); }
+  absl::Status CopyToDevice(std::uint64_t, const void*, std::uint64_t, Stream) override { return absl::OkStatus(); }
   void SetCapturing(bool is_capturing) override { is_capturing_ = is_capturing; }
 
   // All work recorded so far, on every stream, is done.

@@ -133,8 +133,8 @@ std::vector<FreePages> PagesToMove(const Heap& heap, const Decision& decision, c
       out.push_back({block, std::move(runs)});
     }
   };
-  // A graph may still use what is free in a private pool.
-  const auto is_open = [](const Pool& pool) { return pool.id.IsDefault() || pool.pair->use_count == 0; };
+  // What is asleep has no pages.
+  const auto is_open = [](const Pool& pool) { return pool.pair->MayReturn() && !pool.pair->is_asleep; };
   const Lane* own = Heap::FindLane(*decision.pool, decision.stream);
   if (own != nullptr && is_open(*decision.pool)) take(*own);
   for (const bool is_same_stream : {true, false}) {

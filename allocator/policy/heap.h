@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -92,6 +93,11 @@ struct PoolPair {
   std::uint64_t use_count = 1;  // private pools: at 0 the cache may return their segments
   bool use_on_oom = false;      // other requests may search here before anything is released
   bool no_split = false;        // hands out whole segments
+  bool is_asleep = false;       // its blocks are there, its pages are not (core/sleeper.h): nothing is served from it
+  std::string tag;              // its name, if it has one
+
+  // Whether what is free in it may go back to the device. Else a graph may still use it.
+  bool MayReturn() const { return small.id.IsDefault() || use_count == 0 || !tag.empty(); }
 };
 
 struct Request {
@@ -237,6 +243,12 @@ class Heap {
   Block* MarkUnmapped(Block* block, const AddressRange& range);
   // Forgets a reservation that is wholly unmapped.
   void RemoveReservation(Block* unmapped);
+  // The pages of the segment that a live or pending block lies in, by address; where `with_free`, every mapped one.
+  static std::vector<PageRun> PagesOf(const Segment& segment, bool with_free);
+  // The device has taken all pages of the pair's segments, which are expandable; or has given back those that
+  // PagesOf said, after what else was free left the heap by MarkUnmapped. What is reserved changes by that.
+  void SetAsleep(PoolPair& pair, bool is_asleep);
+  std::uint64_t MappedBytes(const Pool& pool) const;
   // Takes a free block out of its set without placing anything (growth ends here).
   static void TakeFree(Block* block);
 

@@ -73,8 +73,10 @@ Block* Heap::MarkMapped(Block* unmapped, std::uint64_t size_bytes, std::uint64_t
   return mapped;
 }
 
-std::vector<PageRun> Heap::WholePages(const Block* block) {
-  const Segment& segment = *block->segment;
+namespace {
+
+// The whole pages in the range, which lies in the segment and is mapped.
+std::vector<PageRun> PagesWithin(const Segment& segment, const AddressRange& range) {
   std::vector<PageRun> out;
   const auto add = [&](std::uint64_t begin, std::uint64_t end, std::uint64_t page_bytes) {
     if (begin >= end) return;
@@ -90,25 +92,90 @@ std::vector<PageRun> Heap::WholePages(const Block* block) {
     const std::uint64_t last = RoundDown(end - segment.address, segment.page_bytes);
     add(segment.address + first, segment.address + std::max(first, last), segment.page_bytes);
   };
-  std::uint64_t at = block->address;
+  std::uint64_t at = range.address;
   auto large = segment.large_pages.upper_bound(at);
   if (large != segment.large_pages.begin()) {
     const auto& [begin, size_bytes] = *std::prev(large);
     if (begin == at) {
       --large;
     } else {
-      at = std::max(at, begin + size_bytes);  // the block begins inside it
+      at = std::max(at, begin + size_bytes);  // the range begins inside it
     }
   }
-  for (; large != segment.large_pages.end() && large->first < block->End(); ++large) {
+  for (; large != segment.large_pages.end() && large->first < range.End(); ++large) {
     const auto& [begin, size_bytes] = *large;
     add_common(at, begin);
-    if (begin + size_bytes > block->End()) return out;
+    if (begin + size_bytes > range.End()) return out;
     add(begin, begin + size_bytes, size_bytes);
     at = begin + size_bytes;
   }
-  if (at < block->End()) add_common(at, block->End());
+  if (at < range.End()) add_common(at, range.End());
   return out;
+}
+
+// Ranges of addresses that lie between what is left out, in order.
+class RangesBetween {
+ public:
+  // The range may follow the last one; then both are one.
+  void Add(const AddressRange& range) {
+    if (!ranges_.empty() && ranges_.back().End() == range.address) {
+      ranges_.back().size_bytes += range.size_bytes;
+    } else {
+      ranges_.push_back(range);
+    }
+  }
+  // What was added last ends where `range` begins; what follows begins at its end.
+  void LeaveOut(const AddressRange& range) {
+    AddressRange& last = ranges_.back();
+    const std::uint64_t end = last.End();
+    last.size_bytes = range.address - last.address;
+    if (last.size_bytes == 0) ranges_.pop_back();
+    if (end > range.End()) ranges_.push_back({range.End(), end - range.End()});
+  }
+  const std::vector<AddressRange>& ranges() const { return ranges_; }
+
+ private:
+  std::vector<AddressRange> ranges_;
+};
+
+}  // namespace
+
+std::vector<PageRun> Heap::WholePages(const Block* block) {
+  return PagesWithin(*block->segment, {block->address, block->size_bytes});
+}
+
+std::vector<PageRun> Heap::PagesOf(const Segment& segment, bool with_free) {
+  RangesBetween mapped;
+  for (const Block* block = segment.first; block != nullptr; block = block->next) {
+    if (block->state == BlockUse::kUnmapped) continue;
+    mapped.Add({block->address, block->size_bytes});
+    if (with_free || block->state != BlockUse::kFree) continue;
+    for (const PageRun& run : WholePages(block)) mapped.LeaveOut(run.range);
+  }
+  std::vector<PageRun> out;
+  for (const AddressRange& range : mapped.ranges()) {
+    const std::vector<PageRun> runs = PagesWithin(segment, range);
+    out.insert(out.end(), runs.begin(), runs.end());
+  }
+  return out;
+}
+
+std::uint64_t Heap::MappedBytes(const Pool& pool) const {
+  std::uint64_t bytes = 0;
+  for (const auto& [address, segment] : segments_) {
+    if (segment->lane->pool != &pool) continue;
+    for (const Block* block = segment->first; block != nullptr; block = block->next) {
+      if (block->state != BlockUse::kUnmapped) bytes += block->size_bytes;
+    }
+  }
+  return bytes;
+}
+
+void Heap::SetAsleep(PoolPair& pair, bool is_asleep) {
+  ASHLAR_CHECK(pair.is_asleep != is_asleep);
+  pair.is_asleep = is_asleep;
+  const std::uint64_t bytes = MappedBytes(pair.small) + MappedBytes(pair.large);
+  reserved_bytes_ = is_asleep ? reserved_bytes_ - bytes : reserved_bytes_ + bytes;
 }
 
 Block* Heap::MarkUnmapped(Block* block, const AddressRange& range) {
@@ -128,7 +195,7 @@ Block* Heap::MarkUnmapped(Block* block, const AddressRange& range) {
     InsertFree(lane, block);
   }
   middle->state = BlockUse::kUnmapped;
-  reserved_bytes_ -= range.size_bytes;
+  if (!lane.pool->pair->is_asleep) reserved_bytes_ -= range.size_bytes;
   MergeWith(middle, middle->prev);
   MergeWith(middle, middle->next);
   lane.unmapped.emplace(middle->address, middle);

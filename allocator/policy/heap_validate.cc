@@ -77,7 +77,8 @@ absl::Status Heap::Validate() const {
       LaneCounts& counts = lanes[segment->lane];
       counts.unmapped += block->state == BlockUse::kUnmapped;
       counts.free += block->state == BlockUse::kFree;
-      if (block->state != BlockUse::kUnmapped) reserved += block->size_bytes;
+      const bool is_there = block->state != BlockUse::kUnmapped && !segment->lane->pool->pair->is_asleep;
+      if (is_there) reserved += block->size_bytes;
       if (block->state == BlockUse::kFree && block->IsSplit() && !segment->is_expandable) {
         ++counts.split.blocks;
         counts.split.bytes += static_cast<std::int64_t>(block->size_bytes);

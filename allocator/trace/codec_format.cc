@@ -43,6 +43,9 @@ std::uint64_t Number(const fact::PlannedSegmentAsked& asked) {
   return asked.bytes | (asked.is_small_pool ? kSmallPlannedSegment : 0);
 }
 std::uint64_t Number(const fact::PlacedByPlan&) { return 0; }
+std::uint64_t Number(const fact::PoolTagged&) { return 0; }
+std::uint64_t Number(const fact::PoolSlept&) { return 0; }
+std::uint64_t Number(const fact::PoolWoken&) { return 0; }
 
 void SetNumber(fact::CacheEmptied&, std::uint64_t) {}
 void SetNumber(fact::GrowthRefused& refused, std::uint64_t number) { refused.bytes = number; }
@@ -77,11 +80,19 @@ void SetNumber(fact::PlannedSegmentAsked& asked, std::uint64_t number) {
   asked.is_small_pool = (number & kSmallPlannedSegment) != 0;
 }
 void SetNumber(fact::PlacedByPlan&, std::uint64_t) {}
+void SetNumber(fact::PoolTagged&, std::uint64_t) {}
+void SetNumber(fact::PoolSlept&, std::uint64_t) {}
+void SetNumber(fact::PoolWoken&, std::uint64_t) {}
+
+auto& TextOf(fact::SettingsChanged& changed) { return changed.conf; }
+auto& TextOf(const fact::SettingsChanged& changed) { return changed.conf; }
+auto& TextOf(fact::PoolTagged& tagged) { return tagged.tag; }
+auto& TextOf(const fact::PoolTagged& tagged) { return tagged.tag; }
 
 template <typename Kind>
 concept HasPool = requires(Kind kind) { kind.pool; };
 template <typename Kind>
-concept HasText = requires(Kind kind) { kind.conf; };
+concept HasText = requires(Kind kind) { TextOf(kind); };
 
 // One of each kind, in their order.
 template <std::size_t... kKinds>
@@ -101,7 +112,7 @@ FactNumbers NumbersOf(const AnyFact& fact) {
       [&fact](const auto& kind) {
         FactNumbers out{fact.index(), Number(kind), std::nullopt, std::nullopt};
         if constexpr (HasPool<decltype(kind)>) out.pool = kind.pool;
-        if constexpr (HasText<decltype(kind)>) out.text = kind.conf;
+        if constexpr (HasText<decltype(kind)>) out.text = TextOf(kind);
         return out;
       },
       fact);
@@ -121,7 +132,7 @@ AnyFact FactOf(const FactNumbers& numbers) {
       [&numbers](auto& kind) {
         SetNumber(kind, numbers.number);
         if constexpr (HasPool<decltype(kind)>) kind.pool = numbers.pool.value_or(PoolId{});
-        if constexpr (HasText<decltype(kind)>) kind.conf = std::string(numbers.text.value_or(""));
+        if constexpr (HasText<decltype(kind)>) TextOf(kind) = std::string(numbers.text.value_or(""));
       },
       out);
   return out;

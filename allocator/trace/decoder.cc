@@ -1,5 +1,6 @@
 #include "allocator/trace/decoder.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <limits>
@@ -220,6 +221,7 @@ absl::StatusOr<Snapshot> Decoder::Finish(const std::string& damage) {
   if (absl::Status status = SetSegments(!damage.empty()); !status.ok()) return status;
   if (out_.recording.has_value()) dropped_.Describe(*out_.recording);
   dropped_.Describe(out_);
+  NoteSleep();
   FillStacks();
   return std::move(out_);
 }
@@ -246,6 +248,20 @@ absl::Status Decoder::WorkOutSegments() {
   if (dropped_.count() == 0) return StateAfter(start_, out_.device_traces, out_.segments);
   lacks_state_ = !dropped_.keeps_state();
   return lacks_state_ ? absl::OkStatus() : dropped_.StateAfter(start_, out_.device_traces, out_.segments);
+}
+
+// Events tell of addresses, which stay where a pool sleeps.
+void Decoder::NoteSleep() {
+  if (!out_.recording.has_value()) return;
+  const auto& facts = out_.recording->facts;
+  const auto sleeps =
+      std::count_if(facts.begin(), facts.end(), [](const Fact& fact) { return IsAny<fact::PoolSlept>(fact.what); });
+  if (sleeps == 0) return;
+  AddNote(
+      "pools_slept",
+      "times a pool slept, so that its pages were the device's: what is reserved, where it is worked out of events, "
+      "counts them still",
+      static_cast<std::uint64_t>(sleeps));
 }
 
 // The allocator itself keeps no stacks: a block's is that of the event that made it.

@@ -133,6 +133,7 @@ class Decoder {
   void DropOldest(bool is_end);
   absl::Status SetSegments(bool is_damaged);
   absl::Status WorkOutSegments();
+  void NoteSleep();
   void FillStacks();
 
   absl::string_view bytes_;

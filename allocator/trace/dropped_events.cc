@@ -100,12 +100,20 @@ void DroppedEvents::Stand(const AnyFact& dropped) {
   if (const auto* const settings = std::get_if<fact::SettingsChanged>(&dropped)) settings_ = *settings;
   if (const auto* const users = std::get_if<fact::PoolUsers>(&dropped)) {
     if (users->count == 0) {
-      pools_.erase(users->pool);
+      const auto pool = pools_.find(users->pool);
+      if (pool != pools_.end() && pool->second.tagged.has_value()) {
+        pool->second = {.tagged = pool->second.tagged};
+      } else if (pool != pools_.end()) {
+        pools_.erase(pool);
+      }
     } else {
       pools_[users->pool].users = *users;
     }
   }
   if (const auto* const traits = std::get_if<fact::PoolConfigured>(&dropped)) pools_[traits->pool].traits = *traits;
+  if (const auto* const tagged = std::get_if<fact::PoolTagged>(&dropped)) pools_[tagged->pool].tagged = *tagged;
+  if (const auto* const slept = std::get_if<fact::PoolSlept>(&dropped)) asleep_.insert(slept->pool);
+  if (const auto* const woken = std::get_if<fact::PoolWoken>(&dropped)) asleep_.erase(woken->pool);
   if (const auto* const begun = std::get_if<fact::PoolBegun>(&dropped)) begun_.push_back(*begun);
   if (const auto* const ended = std::get_if<fact::PoolEnded>(&dropped)) {
     std::erase_if(begun_, [&](const fact::PoolBegun& of) { return of.pool == ended->pool; });
@@ -174,7 +182,9 @@ void DroppedEvents::Describe(RecordingInfo& recording) const {
   for (const auto& [pool, of] : pools_) {
     if (of.users.has_value()) standing.push_back({*of.users, 0});
     if (of.traits.has_value()) standing.push_back({*of.traits, 0});
+    if (of.tagged.has_value()) standing.push_back({*of.tagged, 0});
   }
+  for (const PoolId& pool : asleep_) standing.push_back({fact::PoolSlept{pool}, 0});
   recording.facts.insert(recording.facts.begin(), standing.begin(), standing.end());
 }
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -80,8 +81,10 @@ class DroppedEvents {
   struct Pool {
     std::optional<fact::PoolUsers> users = {};
     std::optional<fact::PoolConfigured> traits = {};
+    std::optional<fact::PoolTagged> tagged = {};
   };
   std::map<PoolId, Pool> pools_;
+  std::set<PoolId> asleep_;
   std::vector<fact::PoolBegun> begun_;                  // and not ended, in order
   std::map<std::uint64_t, std::uint64_t> large_pages_;  // sizes by address
   std::optional<StateSteps> state_;

@@ -131,13 +131,32 @@ struct PlacedByPlan {
   bool operator==(const PlacedByPlan&) const = default;
 };
 
+// The program named the pool: from now on what is free in it goes back as from a pool without users.
+struct PoolTagged {
+  PoolId pool;
+  std::string tag;
+  bool operator==(const PoolTagged&) const = default;
+};
+// The pages of the pool went back to the device, under blocks that live; until PoolWoken. No event says so: a picture
+// of the addresses is what it was.
+struct PoolSlept {
+  PoolId pool;
+  bool operator==(const PoolSlept&) const = default;
+};
+// They are there again. What was freed meanwhile: the events behind it.
+struct PoolWoken {
+  PoolId pool;
+  bool operator==(const PoolWoken&) const = default;
+};
+
 }  // namespace fact
 
 using AnyFact =
     std::variant<fact::CacheEmptied, fact::GrowthRefused, fact::LimitSet, fact::PoolEmptied, fact::GarbageCollected,
                  fact::PoolUsers, fact::PoolConfigured, fact::PoolBegun, fact::PoolEnded, fact::AddressesReserved,
                  fact::AskedFor, fact::SearchMissed, fact::GaveUp, fact::PagesMapped, fact::SettingsChanged,
-                 fact::StreamWaited, fact::WaitsOwed, fact::PlannedSegmentAsked, fact::PlacedByPlan>;
+                 fact::StreamWaited, fact::WaitsOwed, fact::PlannedSegmentAsked, fact::PlacedByPlan, fact::PoolTagged,
+                 fact::PoolSlept, fact::PoolWoken>;
 
 // Whether the fact is one of these kinds.
 template <typename... Kinds>
@@ -148,7 +167,8 @@ bool IsAny(const AnyFact& fact) {
 // Whether it is a call of the program, or else something within a request.
 inline bool IsCall(const AnyFact& fact) {
   return IsAny<fact::CacheEmptied, fact::LimitSet, fact::PoolEmptied, fact::GarbageCollected, fact::PoolUsers,
-               fact::PoolConfigured, fact::PoolBegun, fact::PoolEnded, fact::SettingsChanged, fact::WaitsOwed>(fact);
+               fact::PoolConfigured, fact::PoolBegun, fact::PoolEnded, fact::SettingsChanged, fact::WaitsOwed,
+               fact::PoolTagged, fact::PoolSlept, fact::PoolWoken>(fact);
 }
 
 struct Fact {

@@ -189,6 +189,11 @@ class LogReplayer {
   void Call(const trace::fact::PoolEmptied& emptied) {
     Empty([this, &emptied] { allocator_.EmptyPool(emptied.pool).IgnoreError(); }, emptied.pool);
   }
+  void Call(const trace::fact::PoolTagged& tagged) { allocator_.TagPool(tagged.pool, tagged.tag).IgnoreError(); }
+  void Call(const trace::fact::PoolSlept& slept) { core::Reconstruction(allocator_).PutToSleep(slept.pool); }
+  void Call(const trace::fact::PoolWoken& woken) {
+    Empty([this, &woken] { core::Reconstruction(allocator_).WakeUp(woken.pool); }, woken.pool);
+  }
   template <typename WithinRequest>
   void Call(const WithinRequest&) {}
 

@@ -40,6 +40,7 @@
 #include "ashlar/export.h"
 #include "ashlar/options.h"
 #include "ashlar/pool_routes.h"
+#include "ashlar/sleep.h"
 #include "ashlar/snapshot.h"
 #include "ashlar/soft_limit.h"
 #include "ashlar/statistics.h"
@@ -170,6 +171,23 @@ class ASHLAR_EXPORT Allocator {
   absl::Status BeginCapture(PoolId pool);
   absl::Status EndCapture(PoolId pool);
 
+  // --- sleep (sleep.h, docs/library/sleep.md) ---
+  // Names the pool, made on first use with one user: several may have one name. What is free in it goes back to the
+  // device as from a pool without users. kFailedPrecondition: a graph is being captured in it; kInvalidArgument: it is
+  // the default pool, or the tag is empty.
+  absl::Status TagPool(PoolId pool, absl::string_view tag);
+  // Empties the cache, waits for the streams that use the pools, keeps what live blocks hold, and gives all their pages
+  // back; blocks and addresses stay. Until Wake the memory must not be touched: its blocks may be freed, a request for
+  // such a pool is kFailedPrecondition, and RecordStream leaves that in TakeDeviceError. Pools that sleep already are
+  // passed over. kFailedPrecondition: a graph is being captured, or a pool has memory of cudaMalloc, whose addresses
+  // would go. Where this fails nothing more sleeps than before.
+  absl::StatusOr<SleepReport> Sleep(const SleepOptions& options);
+  // The same bytes at the same addresses: of all these pools, or, where this fails, of none. What is kept stays kept
+  // then. kResourceExhausted: out of memory, after the cache was emptied, with its report.
+  absl::Status Wake(const SleepingPools& wanted = {});
+  // Whether the address lies in a pool that sleeps.
+  bool IsAsleep(std::uint64_t address) const;
+
   // --- what it holds and did ---
   Stats stats() const;
   // Bytes that each private pool holds of the device; one that ended keeps its peak and its sums.
@@ -185,7 +203,7 @@ class ASHLAR_EXPORT Allocator {
   // which). kInvalidArgument: a bad key or value, or one that cannot change; nothing has changed then. No call to the
   // device. A recording says so, and replays.
   absl::Status ChangeSettings(absl::string_view conf);
-  // By address.
+  // By address; of a pool that sleeps as it was.
   std::vector<SegmentInfo> Segments() const;
   // Writes the state as it is into a file for `ashlar explain` (docs/library/failure.md). `path` may have %p for the
   // process's number and %h for the host; a file of that name is replaced, as a whole. Errors name the file;

@@ -6,7 +6,7 @@
 //   pool.h         private pools                statistics.h  what it did, by PyTorch's names
 //   devices.h      GPUs, host memory            snapshot.h    what it holds
 //   options.h      settings                     errors.h      exceptions in place of statuses
-//   events.h       what it decides
+//   events.h       what it decides              sleep.h       pools whose memory others have for a while
 //
 // explain.h is of the component analyzer, nvtx.h of adapters_nvtx.
 #ifndef ASHLAR_ASHLAR_H_
@@ -22,6 +22,7 @@
 #include "ashlar/pool.h"        // IWYU pragma: export
 #include "ashlar/recorder.h"    // IWYU pragma: export
 #include "ashlar/scope.h"       // IWYU pragma: export
+#include "ashlar/sleep.h"       // IWYU pragma: export
 #include "ashlar/snapshot.h"    // IWYU pragma: export
 #include "ashlar/statistics.h"  // IWYU pragma: export
 #include "ashlar/units.h"       // IWYU pragma: export

@@ -7,6 +7,8 @@
 //   memory     GetMemoryInfo                            cuMemGetInfo
 //   events     RecordEvent / QueryEvent / ...           cuEventRecord / cuEventQuery / cuEventSynchronize
 //              MakeStreamWait                           cuEventRecord, cuStreamWaitEvent
+//   contents   CopyToHost / CopyToDevice                cuMemcpyDtoHAsync / cuMemcpyHtoDAsync
+//              AllocateHost / FreeHost                  cuMemHostAlloc / cuMemFreeHost
 //
 // Errors: kResourceExhausted means out of device memory and nothing else; the allocator then walks its ladder. Any
 // other code is a device error and is passed to the caller unchanged. A failed call leaves this
@@ -19,11 +21,13 @@
 //   QueryEvent                                 an event that is not done
 //   SynchronizeEvent, SynchronizeStream        nothing is proven done
 //   MakeStreamWait                             nothing waits
+//   CopyToHost, CopyToDevice                   any contents where it should have written, and nothing elsewhere
 // Thread rule: calls are serialised by the allocator that owns the device's memory.
 #ifndef ASHLAR_DEVICE_H_
 #define ASHLAR_DEVICE_H_
 
 #include <cstdint>
+#include <new>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -69,6 +73,21 @@ class Device {
   virtual absl::Status SynchronizeStream(Stream stream) = 0;
   // What `stream` is given from now on runs after what `awaited` was given so far; the caller does not wait.
   virtual absl::Status MakeStreamWait(Stream stream, Stream awaited) = 0;
+
+  // Contents of memory, which Allocator::Sleep keeps and gives back. Each copy takes its place in the stream's work,
+  // and is done when the stream is synchronised; the host's side must stay until then. A device that has none of this
+  // sleeps all the same where nothing is to be kept.
+  virtual absl::Status CopyToHost(void* /*to*/, std::uint64_t /*address*/, std::uint64_t /*size_bytes*/,
+                                  Stream /*stream*/) {
+    return absl::UnimplementedError("this device does not copy its memory: let Sleep keep nothing");
+  }
+  virtual absl::Status CopyToDevice(std::uint64_t /*address*/, const void* /*from*/, std::uint64_t /*size_bytes*/,
+                                    Stream /*stream*/) {
+    return absl::UnimplementedError("this device does not copy its memory: let Sleep keep nothing");
+  }
+  // Memory of the host that such copies are fast with; nullptr: there is none. FreeHost takes it back.
+  virtual void* AllocateHost(std::uint64_t size_bytes) { return ::operator new(size_bytes, std::nothrow); }
+  virtual void FreeHost(void* memory) { ::operator delete(memory); }
 
   // While a stream is being captured into a graph, the allocator makes no call that returns memory, waits, or names an
   // event, and the device makes none on its own account.

@@ -24,6 +24,7 @@ OK, OUT_OF_MEMORY, INVALID_ARGUMENT, FAILED_PRECONDITION, UNAVAILABLE, DEVICE_ER
 STATUS_NAMES = ("OK", "OUT_OF_MEMORY", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "UNAVAILABLE", "DEVICE_ERROR", "INTERNAL")
 MEMORY_CUDA, MEMORY_HOST, MEMORY_SIMULATED = range(3)
 ROUTE_PLAIN, ROUTE_CAPTURE = range(2)
+KEEP_HOST, KEEP_NOTHING, KEEP_FILE = range(3)
 NO_LIMIT = 2**64 - 1  # of set_memory_limit
 
 
@@ -62,6 +63,17 @@ class Statistics(ctypes.Structure):
 
     def as_dict(self):
         return {name: getattr(self, name) for name, _ in self._fields_[1:]}
+
+
+class SleepOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("tags", ctypes.POINTER(ctypes.c_char_p)), ("tag_count", ctypes.c_size_t),
+                ("pools", ctypes.POINTER(Pool)), ("pool_count", ctypes.c_size_t), ("keep", ctypes.c_int32),
+                ("host_limit_bytes", ctypes.c_uint64), ("folder", ctypes.c_char_p)]
+
+
+class SleepReport(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("returned_bytes", ctypes.c_uint64), ("kept_host_bytes", ctypes.c_uint64),
+                ("kept_file_bytes", ctypes.c_uint64)]
 
 
 StreamFilter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -106,6 +118,10 @@ SIGNATURES = {
     "end_capture": (_STATUS, [_HANDLE, Pool]),
     "empty_pool": (_STATUS, [_HANDLE, Pool]),
     "allocate_in_pool": (_STATUS, [_HANDLE, Pool, _SIZE, _STREAM, _OUT_MEMORY]),
+    "tag_pool": (_STATUS, [_HANDLE, Pool, _TEXT]),
+    "sleep": (_STATUS, [_HANDLE, ctypes.POINTER(SleepOptions), ctypes.POINTER(SleepReport)]),
+    "wake": (_STATUS, [_HANDLE, ctypes.POINTER(SleepOptions)]),
+    "is_asleep": (ctypes.c_int, [_HANDLE, _MEMORY]),
     "get_statistics": (_STATUS, [_HANDLE, ctypes.POINTER(Statistics)]),
     "visit_pools": (_STATUS, [_HANDLE, Visit, ctypes.c_void_p]),
     "reset_peaks": (_STATUS, [_HANDLE]),
@@ -201,6 +217,28 @@ def find_block(handle, address):
 
 def empty_cache(handle):
     check(library().ashlar_empty_cache(handle))
+
+
+def tag_pool(handle, pool, tag):
+    check(library().ashlar_tag_pool(handle, pool, _bytes(tag)))
+
+
+def _sleep_options(tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None):
+    names = (ctypes.c_char_p * len(tags))(*map(_bytes, tags))
+    return SleepOptions(ctypes.sizeof(SleepOptions), names, len(tags), None, 0, keep, host_limit_bytes, _bytes(folder))
+
+
+def sleep(handle, tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None):
+    """The pools with these tags; none: all. A SleepReport."""
+    report = SleepReport(struct_size=ctypes.sizeof(SleepReport))
+    options = _sleep_options(tags, keep, host_limit_bytes, folder)
+    check(library().ashlar_sleep(handle, ctypes.byref(options), ctypes.byref(report)))
+    return report
+
+
+def wake(handle, tags):
+    """The pools with these tags; none: all that sleep."""
+    check(library().ashlar_wake(handle, ctypes.byref(_sleep_options(tags))))
 
 
 def statistics(handle):

@@ -7,6 +7,11 @@
     with ashlar_gpu.torch.pool():                                # a private pool for what is allocated in here
         cache = torch.empty(1 << 30, device="cuda")
 
+    with ashlar_gpu.torch.tag("rollout"):                        # a pool with a name,
+        cache = torch.empty(1 << 30, device="cuda")
+    ashlar_gpu.torch.sleep("rollout", keep="nothing")            # whose memory others have, until
+    ashlar_gpu.torch.wake("rollout")
+
 After install what asks PyTorch's allocator asks Ashlar's, by PyTorch's own class for allocators (_torch_native), where that
 can be built; else by its plug-in, which offers less, and one line says so (docs/library/integrations/torch.md).
 
@@ -24,10 +29,11 @@ import sys
 import torch
 
 from . import _library as c
-from . import _torch_native, _torch_patches, _torch_plugin, _torch_pools, _torch_settings, _torch_tuner
+from . import _torch_native, _torch_patches, _torch_plugin, _torch_pools, _torch_settings, _torch_sleep, _torch_tuner
 from ._library import Error
 
-__all__ = ["Error", "dump_snapshot", "install", "interface", "is_installed", "memory_stats", "pool", "settings", "snapshot"]
+__all__ = ["Error", "dump_snapshot", "install", "interface", "is_installed", "memory_stats", "pool", "settings", "sleep",
+           "snapshot", "tag", "tagged_bytes", "wake"]
 
 INTERFACES = ("native", "pluggable")
 _installed = None  # what PyTorch was given, kept as long as the process
@@ -131,6 +137,41 @@ def pool(device=None, use_on_oom=False, no_split=False):
             segments = _torch_plugin.segments(torch).allocator()
             of = torch.cuda.MemPool(segments, **{key: value for key, value in traits.items() if value})
     return _scope(of, device)
+
+
+def _expect_installed(call):
+    if not is_installed():
+        raise Error(c.FAILED_PRECONDITION, f"ashlar: {call}: PyTorch has its own allocator: call install first")
+
+
+_tags = _torch_sleep.Tags(lambda: torch.cuda.MemPool() if interface() == "native" else _torch_pools.MemPool())
+
+
+def tag(name, device=None):
+    """A context: what this thread allocates in it belongs to `name`, and sleeps by it."""
+    _expect_installed("tag")
+    return _tags.scope(name, device)
+
+
+def tagged_bytes(name, device=None):
+    """Bytes of the segments with what was allocated under the tag, asleep or not."""
+    return _tags.bytes_of(name, device)
+
+
+def sleep(*tags, keep="host", host_limit=None, folder=None, device=None):
+    """Gives back the memory of everything that was allocated under one of the tags, without tags of all: the bytes. Tensors
+    stay, and must not be used until wake. `keep`: "host" keeps what they hold in memory of the host, at most `host_limit`
+    bytes, and the rest in a file; "file" in a file of `folder`, which has no name; "nothing" loses it. Error where it
+    cannot be: without expandable_segments or policy:ashlar, while a graph is captured."""
+    _expect_installed("sleep")
+    return _torch_sleep.sleep(tags, keep, host_limit, folder, device)
+
+
+def wake(*tags, device=None):
+    """The same tensors with the same bytes at the same addresses, of these tags, without tags of all that sleep.
+    torch.cuda.OutOfMemoryError: nothing of it woke, and what is kept stays kept."""
+    _expect_installed("wake")
+    _torch_sleep.wake(tags, device)
 
 
 def memory_stats(device=None):

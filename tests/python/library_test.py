@@ -40,7 +40,7 @@ class HeaderTest(unittest.TestCase):
 
     def test_structs_have_the_header_s_fields_in_its_order(self):
         for struct, name in ((c.OpenOptions, "open_options"), (c.Block, "block"), (c.Statistics, "statistics"),
-                             (c.Pool, "pool")):
+                             (c.Pool, "pool"), (c.SleepOptions, "sleep_options"), (c.SleepReport, "sleep_report")):
             body = re.search(r"typedef struct ashlar_%s \{(.*?)\}" % name, self.text, re.S).group(1)
             fields = re.findall(r"(\w+)\s*[,;]", body)
             self.assertEqual(fields, [field[0] for field in struct._fields_], name)
@@ -48,7 +48,8 @@ class HeaderTest(unittest.TestCase):
     def test_numbers_are_the_header_s(self):
         named = dict(re.findall(r"ASHLAR_(\w+) = (\d+)", self.text))
         self.assertEqual([named[name] for name in c.STATUS_NAMES], [str(number) for number in range(7)])
-        for name in ("MEMORY_CUDA", "MEMORY_HOST", "MEMORY_SIMULATED", "ROUTE_PLAIN", "ROUTE_CAPTURE"):
+        for name in ("MEMORY_CUDA", "MEMORY_HOST", "MEMORY_SIMULATED", "ROUTE_PLAIN", "ROUTE_CAPTURE", "KEEP_HOST",
+                     "KEEP_NOTHING", "KEEP_FILE"):
             self.assertEqual(int(named[name]), getattr(c, name))
         self.assertIn(f"define ASHLAR_ABI_VERSION {c.ABI_VERSION}\n", self.text)
 

@@ -53,7 +53,12 @@ ashlar_status ashlar_free(ashlar_allocator* allocator, void* memory) {
 ashlar_status ashlar_record_stream(ashlar_allocator* allocator, void* memory, ashlar_stream stream) {
   if (allocator->allocator.RecordStreamOfAddress(ashlar::c::AddressOf(memory), ashlar::c::StreamOf(stream)))
     return ASHLAR_OK;
-  return ashlar::c::Call([&] { return ashlar::c::NoBlockAt("ashlar_record_stream", memory); });
+  return ashlar::c::Call([&] {
+    return allocator->allocator.IsAsleep(ashlar::c::AddressOf(memory))
+               ? absl::FailedPreconditionError(
+                     "ashlar_record_stream: the block's pool is asleep: call ashlar_wake first")
+               : ashlar::c::NoBlockAt("ashlar_record_stream", memory);
+  });
 }
 
 ashlar_status ashlar_find_block(ashlar_allocator* allocator, const void* address, ashlar_block* out) {

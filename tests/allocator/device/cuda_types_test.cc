@@ -121,6 +121,10 @@ TEST(CudaTypesTest, EachCallIsTheHeadersOwn) {
   EXPECT_ROW(mem_alloc, cuMemAlloc, 3020);
   EXPECT_ROW(mem_free, cuMemFree, 3020);
   EXPECT_ROW(mem_get_info, cuMemGetInfo, 3020);
+  EXPECT_ROW(memcpy_to_host, cuMemcpyDtoHAsync, 3020);
+  EXPECT_ROW(memcpy_to_device, cuMemcpyHtoDAsync, 3020);
+  EXPECT_ROW(mem_host_alloc, cuMemHostAlloc, 2020);
+  EXPECT_ROW(mem_free_host, cuMemFreeHost, 2000);
   EXPECT_ROW(event_create, cuEventCreate, 2000);
   EXPECT_ROW(event_destroy, cuEventDestroy, 4000);
   EXPECT_ROW(event_record, cuEventRecord, 2000);

@@ -234,6 +234,46 @@ TEST_F(CApiTest, APoolTakesWhatItsFilterAccepts) {
   EXPECT_EQ(ashlar_empty_pool(allocator_, pool), ASHLAR_OK);
 }
 
+TEST_F(CApiTest, TaggedPoolsSleepAndWake) {
+  ashlar_open_options options = Simulated("expandable_segments:True,report_leaks:False", 64 * kMiB);
+  options.memory = ASHLAR_MEMORY_HOST;
+  ASSERT_EQ(ashlar_open(&options, &allocator_), ASHLAR_OK) << ashlar_last_error();
+  const ashlar_pool pool = {0, 5};
+  ASSERT_EQ(ashlar_tag_pool(allocator_, pool, "rollout"), ASHLAR_OK) << ashlar_last_error();
+  EXPECT_EQ(ashlar_tag_pool(allocator_, {0, 0}, "rollout"), ASHLAR_INVALID_ARGUMENT);
+  void* memory = nullptr;
+  ASSERT_EQ(ashlar_allocate_in_pool(allocator_, pool, 3 * kMiB, nullptr, &memory), ASHLAR_OK);
+  std::memset(memory, 7, 3 * kMiB);
+
+  const char* const tags[] = {"rollout"};
+  ashlar_sleep_options wanted{};
+  EXPECT_EQ(ashlar_sleep(allocator_, &wanted, nullptr), ASHLAR_INVALID_ARGUMENT);
+  EXPECT_THAT(ashlar_last_error(), StartsWith("ashlar_sleep_options: struct_size is not set"));
+  wanted.struct_size = sizeof(wanted);
+  wanted.tags = tags;
+  wanted.tag_count = 1;
+  wanted.host_limit_bytes = kMiB;
+  wanted.folder = "/tmp";
+  ashlar_sleep_report report{};
+  report.struct_size = sizeof(report);
+  ASSERT_EQ(ashlar_sleep(allocator_, &wanted, &report), ASHLAR_OK) << ashlar_last_error();
+  EXPECT_EQ(report.returned_bytes, 20 * kMiB);
+  EXPECT_EQ(report.kept_host_bytes, kMiB);
+  EXPECT_EQ(report.kept_file_bytes, 2 * kMiB);
+  EXPECT_EQ(Statistics().reserved_bytes, 0u);
+  EXPECT_EQ(ashlar_is_asleep(allocator_, memory), 1);
+  void* more = nullptr;
+  EXPECT_EQ(ashlar_allocate_in_pool(allocator_, pool, 512, nullptr, &more), ASHLAR_FAILED_PRECONDITION);
+  EXPECT_THAT(ashlar_last_error(), HasSubstr("is asleep: call Wake first"));
+  EXPECT_EQ(ashlar_record_stream(allocator_, memory, reinterpret_cast<void*>(5)), ASHLAR_FAILED_PRECONDITION);
+  EXPECT_THAT(ashlar_last_error(), HasSubstr("is asleep: call ashlar_wake first"));
+
+  ASSERT_EQ(ashlar_wake(allocator_, nullptr), ASHLAR_OK) << ashlar_last_error();
+  EXPECT_EQ(ashlar_is_asleep(allocator_, memory), 0);
+  const std::string bytes(static_cast<const char*>(memory), 3 * kMiB);
+  EXPECT_EQ(bytes, std::string(3 * kMiB, 7));
+}
+
 TEST_F(CApiTest, LimitsAreKept) {
   Open();
   EXPECT_EQ(ashlar_set_memory_fraction(allocator_, 0.5), ASHLAR_OK);

@@ -1,0 +1,76 @@
+"""Tags of what PyTorch allocates, and sleep and wake by them: ashlar_gpu.torch.tag, sleep, wake (docs/library/sleep.md).
+
+    tags = Tags(lambda: torch.cuda.MemPool())
+    with tags.scope("rollout"):                  # what this thread allocates comes from a pool with that tag
+        cache = torch.empty(1 << 30, device="cuda")
+    sleep(["rollout"], keep="host")
+
+A pool has one scope at a time, and several pools may have one tag: a scope takes one that none has now. Threads: any.
+"""
+
+import contextlib
+import threading
+
+import torch
+
+from . import _library as c
+
+KEEPS = {"host": c.KEEP_HOST, "nothing": c.KEEP_NOTHING, "file": c.KEEP_FILE}
+
+
+def _handle(device):
+    return c.process_allocator(torch.cuda._utils._get_device_index(device, optional=True))
+
+
+class Tags:
+    """`new_pool()`: a MemPool of the current device, of a process whose allocator is Ashlar's."""
+
+    def __init__(self, new_pool):
+        self._new_pool = new_pool
+        self._pools = {}  # (device, tag) -> its pools; they are kept as long as the process
+        self._idle = {}  # the same, those that no scope has
+        self._lock = threading.Lock()
+
+    def _take(self, device, tag):
+        with self._lock:
+            if self._idle.setdefault((device, tag), []):
+                return self._idle[device, tag].pop()
+        with torch.cuda.device(device):
+            pool = self._new_pool()
+        c.tag_pool(c.process_allocator(device), c.Pool(*pool.id), tag)
+        with self._lock:
+            self._pools.setdefault((device, tag), []).append(pool)
+        return pool
+
+    def bytes_of(self, tag, device=None):
+        """Of the segments, asleep or not."""
+        index = torch.cuda._utils._get_device_index(device, optional=True)
+        with self._lock:
+            pools = list(self._pools.get((index, tag), ()))
+        return sum(segment["total_size"] for pool in pools for segment in pool.snapshot())
+
+    @contextlib.contextmanager
+    def scope(self, tag, device=None):
+        index = torch.cuda._utils._get_device_index(device, optional=True)
+        pool = self._take(index, tag)
+        try:
+            with torch.cuda.use_mem_pool(pool, index):
+                yield
+        finally:
+            with self._lock:
+                self._idle[index, tag].append(pool)
+
+
+def sleep(tags, keep="host", host_limit=None, folder=None, device=None):
+    """The bytes that went back to the device."""
+    if keep not in KEEPS:
+        raise c.Error(c.INVALID_ARGUMENT, f"ashlar: sleep: keep is \"host\", \"nothing\" or \"file\", and not {keep!r}")
+    limit = c.NO_LIMIT if host_limit is None else host_limit
+    return c.sleep(_handle(device), tags, KEEPS[keep], limit, folder).returned_bytes
+
+
+def wake(tags, device=None):
+    try:
+        c.wake(_handle(device), tags)
+    except c.OutOfMemoryError as error:
+        raise torch.cuda.OutOfMemoryError(str(error)) from None
