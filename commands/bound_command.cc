@@ -6,6 +6,7 @@
 #include "analyzer/formats/plain/minimalloc_csv.h"
 #include "commands/bound/bound.h"
 #include "commands/commands.h"
+#include "commands/shared/layout.h"
 #include "console/command.h"
 #include "console/load_trace.h"
 #include "console/output_file.h"
@@ -63,7 +64,7 @@ int RunBound(const BoundFlags& flags) {
       return Fail(kUnreadable, absl::UnavailableError(absl::StrCat("--csv: ", status.message())));
     }
   }
-  return Print(flags.json ? report::ToJson(*report) : report::ToText(*report)) ? kOk : kUnreadable;
+  return Print(flags.json ? report::ToJson(*report) : report::Fitted(report::ToText(*report), {})) ? kOk : kUnreadable;
 }
 
 }  // namespace

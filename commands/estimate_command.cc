@@ -13,6 +13,7 @@
 #include "commands/explain/explain.h"
 #include "commands/explain/page/page_file.h"
 #include "commands/model_flags.h"
+#include "commands/shared/layout.h"
 #include "console/command.h"
 #include "console/output_file.h"
 #include "console/progress_line.h"
@@ -222,7 +223,7 @@ int RunEstimate(const EstimateFlags& flags) {
   if (absl::Status status = WriteEstimatePage(flags, report, capture); !status.ok()) {
     return Fail(kUnreadable, OfFlag("--report", status));
   }
-  const bool is_printed = Print(flags.json ? estimate::ToJson(report) : estimate::ToText(report));
+  const bool is_printed = Print(flags.json ? estimate::ToJson(report) : report::Fitted(estimate::ToText(report), {}));
   return is_written && is_printed ? kOk : kUnreadable;
 }
 

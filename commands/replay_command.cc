@@ -4,6 +4,7 @@
 #include "commands/commands.h"
 #include "commands/replay/replay.h"
 #include "commands/shared/input.h"
+#include "commands/shared/layout.h"
 #include "console/command.h"
 #include "console/load_trace.h"
 #include "console/progress_line.h"
@@ -54,7 +55,7 @@ int RunReplay(const ReplayCommandFlags& flags) {
       answers::Replay(*part, NamingProgress(flags.input, *settings), ModeOf(flags));
   if (!answer.ok()) return FailInput(flags.input, answer.status());
   if (flags.print_events) return Print(answer->event_log) ? kOk : kUnreadable;
-  return Print(flags.json ? report::ToJson(*answer) : report::ToText(*answer)) ? kOk : kUnreadable;
+  return Print(flags.json ? report::ToJson(*answer) : report::Fitted(report::ToText(*answer), {})) ? kOk : kUnreadable;
 }
 
 }  // namespace

@@ -168,10 +168,10 @@ std::vector<std::string> OomSentences(const OomJudgement& judgement, const OomFi
   const std::string segment = FormatBytes(figures.segment_bytes);
   switch (judgement.kind) {
     case OomKind::kCapacity:
-      return {absl::StrCat("capacity: even without holes the request is short by ", FormatSignedBytes(-headroom),
+      return {absl::StrCat("capacity: even ", kWithoutHoles, " the request is short by ", FormatSignedBytes(-headroom),
                            kNoSettingHelps)};
     case OomKind::kNearlyFull:
-      return {absl::StrCat("nearly full: without any holes the request would fit with ", FormatSignedBytes(headroom),
+      return {absl::StrCat("nearly full: ", kWithoutHoles, " the request would fit with ", FormatSignedBytes(headroom),
                            " to spare", kNonePacksAsWell)};
     case OomKind::kOutside:
       return {absl::StrCat("outside: ", FormatBytes(*figures.outside_bytes),
@@ -181,10 +181,10 @@ std::vector<std::string> OomSentences(const OomJudgement& judgement, const OomFi
       return {absl::StrCat("limit: the device still had ", FormatBytes(free_bytes), " free for a segment of ", segment,
                            "; a memory fraction or another limit stopped it")};
     case OomKind::kFragmentation:
-      return {
-          absl::StrCat("fragmentation: without holes the request fits with ", FormatSignedBytes(headroom), " to spare"),
-          absl::StrCat("the free memory misses the new segment of ", segment, " by ",
-                       FormatBytes(figures.segment_bytes - free_bytes))};
+      return {absl::StrCat("fragmentation: ", kWithoutHoles, " the request fits with ", FormatSignedBytes(headroom),
+                           " to spare"),
+              absl::StrCat("the free memory misses the new segment of ", segment, " by ",
+                           FormatBytes(figures.segment_bytes - free_bytes))};
   }
   return {};
 }

@@ -126,28 +126,43 @@ std::string Size(const answers::BoundAnswer& report, std::uint64_t size) {
   return report.is_bytes ? FormatBytes(size) : FormatCount(size);
 }
 
+// A narrow terminal has the short remark.
 void AppendLine(const answers::BoundAnswer& report, const char* name, std::uint64_t size, const std::string& remark,
-                std::string& out) {
-  out += absl::StrFormat("  %-17s %14s   %s\n", name, Size(report, size), remark);
+                const std::string& short_remark, std::string& out) {
+  const std::string figure = absl::StrFormat("  %-17s %14s   ", name, Size(report, size));
+  AppendRows({{figure + remark}, {figure + short_remark}}, out);
+}
+
+// A row in three forms, from the fullest to the shortest.
+RowTexts WhatIfForms(const answers::BoundAnswer& report, const whatif::WhatIfRow& row) {
+  constexpr std::size_t kNameWidth = 32, kShortNameWidth = 28;
+  const std::string name = row.conf.empty() ? "default" : Printable(row.conf);
+  const std::string peak = FormatBytes(row.peak_reserved_bytes);
+  const std::string above = AboveText(row.peak_reserved_bytes, report.lower_bound);
+  const std::optional<double> closed = answers::GapClosed(report, row);
+  std::string closes;
+  if (row.is_baseline) {
+    closes = "   <- as recorded";
+  } else if (closed.has_value() && *closed >= kWorthNaming) {
+    closes = absl::StrFormat(", closes %.0f %% of the gap", *closed * 100);
+  }
+  const std::string short_row = absl::StrFormat("  %-28s %11s  %s", MiddleCut(name, kShortNameWidth), peak,
+                                                above.substr(0, above.find(" the bound")));
+  return {absl::StrFormat("  %-32s peak %12s   %s%s", Shortened(name, kNameWidth), peak, above, closes),
+          absl::StrCat(short_row, row.is_baseline ? ", as recorded" : ""), short_row};
 }
 
 void AppendWhatIfs(const answers::BoundAnswer& report, std::string& out) {
   if (report.what_if.empty()) return;
-  out += "\nWHAT COMES CLOSER   (each row replayed from an empty allocator in memory that does not run out)\n";
+  AppendSection("WHAT COMES CLOSER", "each row replayed from an empty allocator in memory that does not run out", out);
   const whatif::WhatIfRow* best = &report.what_if.front();
+  std::vector<RowTexts> forms(3);
   for (const whatif::WhatIfRow& row : report.what_if) {
     if (row.peak_reserved_bytes < best->peak_reserved_bytes) best = &row;
-    const std::optional<double> closed = answers::GapClosed(report, row);
-    std::string remark = AboveText(row.peak_reserved_bytes, report.lower_bound);
-    if (row.is_baseline) {
-      remark += "   <- as recorded";
-    } else if (closed.has_value() && *closed >= kWorthNaming) {
-      remark += absl::StrFormat(", closes %.0f %% of the gap", *closed * 100);
-    }
-    out +=
-        absl::StrFormat("  %-32s peak %12s   %s\n", row.conf.empty() ? "default" : Shortened(Printable(row.conf), 32),
-                        FormatBytes(row.peak_reserved_bytes), remark);
+    const RowTexts texts = WhatIfForms(report, row);
+    for (std::size_t form = 0; form < forms.size(); ++form) forms[form].push_back(texts[form]);
   }
+  AppendRows(forms, out);
   const double closed = answers::GapClosed(report, *best).value_or(0);
   if (closed < kWorthNaming) {
     out += "  none of these settings comes closer\n";
@@ -164,18 +179,19 @@ void AppendWhatIfs(const answers::BoundAnswer& report, std::string& out) {
 std::string ToText(const answers::BoundAnswer& report) {
   std::string out = absl::StrCat("BOUND  ", Shortened(Printable(report.source), 100), "\n");
   AppendLine(report, "lower bound", report.lower_bound, "the most that was needed at one time: nothing can be below",
-             out);
+             "nothing can be below", out);
   AppendLine(report, "offline packing", report.packing_height,
              absl::StrCat(report.IsOptimal() ? "equals the bound: no packing is lower"
                                              : AboveText(report.packing_height, report.lower_bound),
                           "; ", FormatCount(report.buffers), " offsets, checked"),
-             out);
+             report.IsOptimal() ? "equals the bound" : AboveText(report.packing_height, report.lower_bound), out);
   if (report.given_height.has_value()) {
-    AppendLine(report, "offsets given", *report.given_height,
-               absl::StrCat(AboveText(*report.given_height, report.lower_bound), "; checked"), out);
+    const std::string above = AboveText(*report.given_height, report.lower_bound);
+    AppendLine(report, "offsets given", *report.given_height, absl::StrCat(above, "; checked"), above, out);
   }
   if (report.reserved_bytes.has_value()) {
-    AppendLine(report, "reserved", *report.reserved_bytes, AboveText(*report.reserved_bytes, report.lower_bound), out);
+    const std::string above = AboveText(*report.reserved_bytes, report.lower_bound);
+    AppendLine(report, "reserved", *report.reserved_bytes, above, above, out);
   }
   AppendWhatIfs(report, out);
   for (const trace::Note& note : report.notes) {

@@ -1,4 +1,5 @@
-// Several explanations of one text: what happened first, where and how often, then each that differs.
+// Several explanations of one text: each that differs, and behind the first verdict a list of what failed, where and
+// how often.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -44,23 +45,46 @@ std::vector<std::size_t> FirstAlike(const std::vector<answers::Explanation>& all
   return out;
 }
 
-// What happened first, where and how often, before the failures of a text one by one.
+// A failure in a line of the list, from the fullest form to the shortest.
+RowTexts ListedForms(const std::vector<answers::Explanation>& all, const std::vector<std::size_t>& first_alike,
+                     std::size_t place) {
+  const answers::Explanation& e = all[place];
+  const std::string what =
+      absl::StrCat("  ", place + 1, "  ", Printable(e.verdict.headline), "; ", analyses::VerdictWords(e.verdict.kind));
+  const std::string at =
+      e.failure.raised_at.has_value() ? absl::StrCat("; at ", Printable(e.failure.raised_at->line)) : "";
+  const std::string alike = first_alike[place] < place ? absl::StrCat("; explained as ", first_alike[place] + 1) : "";
+  const std::uint64_t told = e.failure.message->told;
+  const std::string times = told > 1 ? absl::StrCat("; told ", FormatCount(told), " times") : "";
+  const std::string short_what =
+      absl::StrCat("  ", place + 1, "  device ",
+                   e.failure.message->device.has_value() ? absl::StrCat(*e.failure.message->device) : "?", ": ",
+                   analyses::VerdictWords(e.verdict.kind));
+  return {absl::StrCat(what, at, times, alike), absl::StrCat(what, alike), absl::StrCat(short_what, at, alike)};
+}
+
+// What happened first, where and how often: behind the verdict on the first of them.
 std::string FailuresOfText(const std::vector<answers::Explanation>& all, const std::vector<std::size_t>& first_alike) {
   constexpr std::size_t kMostListed = 16;
   const bool is_messages =
       std::all_of(all.begin(), all.end(), [](const auto& e) { return e.failure.message.has_value(); });
   if (all.size() < 2 || !is_messages) return "";
-  std::string out = absl::StrCat(FormatCount(all.size()), " FAILURES IN THIS TEXT, in their order\n");
+  std::string out;
+  AppendSection(absl::StrCat(FormatCount(all.size()), " FAILURES IN THIS TEXT"), "this is the first", out);
+  std::vector<RowTexts> forms(3);
   for (std::size_t i = 0; i < std::min(all.size(), kMostListed); ++i) {
-    const answers::Explanation& e = all[i];
-    absl::StrAppend(
-        &out, "  ", i + 1, "  ", Printable(e.verdict.headline), "; ", analyses::VerdictWords(e.verdict.kind),
-        e.failure.raised_at.has_value() ? absl::StrCat("; at ", Printable(e.failure.raised_at->line)) : "",
-        e.failure.message->told > 1 ? absl::StrCat("; told ", FormatCount(e.failure.message->told), " times") : "",
-        first_alike[i] < i ? absl::StrCat("; explained as ", first_alike[i] + 1) : "", "\n");
+    const RowTexts row = ListedForms(all, first_alike, i);
+    for (std::size_t form = 0; form < forms.size(); ++form) forms[form].push_back(row[form]);
   }
+  AppendRows(forms, out);
   if (all.size() > kMostListed) absl::StrAppend(&out, "  and ", FormatCount(all.size() - kMostListed), " more\n");
   return out;
+}
+
+// Behind the lines of the verdict, which end at the first empty line.
+void InsertBehindVerdict(const std::string& list, std::string& text) {
+  const std::size_t end = text.find("\n\n");
+  text.insert(end == std::string::npos ? text.size() : end + 1, list);
 }
 
 }  // namespace
@@ -70,11 +94,12 @@ namespace {
 std::string PrintEach(const std::vector<answers::Explanation>& explanations,
                       std::string (*text)(const answers::Explanation&)) {
   const std::vector<std::size_t> first_alike = FirstAlike(explanations);
-  std::string out = FailuresOfText(explanations, first_alike);
+  std::string out;
   for (std::size_t i = 0; i < explanations.size(); ++i) {
     if (first_alike[i] < i) continue;
-    if (!out.empty()) out += "\n";
-    out += Fitted(text(explanations[i]), LinesToPaste(explanations[i]));
+    std::string one = Fitted(text(explanations[i]), LinesToPaste(explanations[i]));
+    if (i == 0) InsertBehindVerdict(FailuresOfText(explanations, first_alike), one);
+    absl::StrAppend(&out, out.empty() ? "" : "\n", one);
   }
   return out;
 }

@@ -29,6 +29,7 @@ constexpr std::size_t kScreenLines = 60;  // of an answer, for which the causes 
 constexpr std::size_t kSectionLines = 2;  // of a section: an empty one, and its title
 constexpr std::size_t kCauseIndent = 6;
 constexpr std::size_t kActionIndent = 15;
+constexpr std::ptrdiff_t kVerdictLines = 2;
 constexpr std::size_t kRemarkWidth = 124;
 constexpr std::size_t kLabelWidth = 90;
 constexpr std::size_t kRowWidth = 130;
@@ -293,11 +294,17 @@ void AppendSizes(const answers::Explanation& e, std::string& out) {
 }
 
 std::string ReplayRemark(const answers::Explanation& e) {
-  if (!e.what_ifs.fidelity.has_value()) return "each row replayed from an empty allocator";
+  std::string out = "each row replayed from an empty allocator";
+  const auto gets_past = [](const whatif::WhatIfRow& row) { return absl::StartsWith(WhatIfOutcome(row), "gets past"); };
+  if (std::any_of(e.what_ifs.rows.begin(), e.what_ifs.rows.end(), gets_past)) {
+    absl::StrAppend(&out, "; gets past: what failed is served");
+  }
+  if (!e.what_ifs.fidelity.has_value()) return out;
   const replay::Fidelity& f = *e.what_ifs.fidelity;
   const double share = f.total == 0 ? 100.0 : 100.0 * static_cast<double>(f.matched) / static_cast<double>(f.total);
-  return absl::StrFormat("each row replayed from an empty allocator; fidelity %.2f %%: %s of %s blocks where recorded",
-                         share, FormatCount(f.matched), FormatCount(f.total));
+  absl::StrAppendFormat(&out, "; fidelity %.2f %%: %s of %s blocks where recorded", share, FormatCount(f.matched),
+                        FormatCount(f.total));
+  return out;
 }
 
 std::string WhatIfLine(const whatif::WhatIfRow& row, const std::string& name) {
@@ -400,30 +407,73 @@ std::string AfterCauses(const answers::Explanation& e) {
   return out;
 }
 
+std::string KnownVerdict(const answers::Explanation& e) {
+  return absl::StrCat(analyses::VerdictWords(e.verdict.kind), e.verdict.is_certain ? "" : " (not certain)");
+}
+
 // "capacity: even without holes it is short by 2.39 GiB", "fragmentation (not certain): ...".
 std::string VerdictSentence(const answers::Explanation& e) {
   const std::string verdict = analyses::VerdictWords(e.verdict.kind);
-  const std::string known = absl::StrCat(verdict, e.verdict.is_certain ? "" : " (not certain)");
+  const std::string known = KnownVerdict(e);
   if (e.verdict.evidence.empty()) return known;
   absl::string_view first = e.verdict.evidence.front();
   if (!absl::StartsWithIgnoreCase(first, verdict)) return absl::StrCat(known, ": ", first);
   return absl::StrCat(known, first.substr(verdict.size()));
 }
 
+bool FitsLines(const std::string& sentence, std::size_t indent, std::ptrdiff_t lines) {
+  std::string out;
+  AppendWrapped(sentence, indent, out);
+  return std::count(out.begin(), out.end(), '\n') <= lines;
+}
+
+// What so many lines hold of a sentence, and the rest, so that what to do stands near the top: cut behind a clause that
+// stands after the `known` bytes and in no brackets.
+std::pair<std::string, std::string> CutToLines(const std::string& sentence, std::size_t known, std::size_t indent,
+                                               std::ptrdiff_t lines) {
+  if (FitsLines(sentence, indent, lines)) return {sentence, ""};
+  for (std::size_t at = sentence.size() - 1; at > known; --at) {
+    const std::string head = sentence.substr(0, at);
+    const bool is_clause = sentence[at] == ' ' && absl::StrContains(".;:,", sentence.substr(at - 1, 1));
+    const bool is_open = std::count(head.begin(), head.end(), '(') > std::count(head.begin(), head.end(), ')');
+    if (!is_clause || is_open || !FitsLines(head, indent, lines)) continue;
+    std::string rest = sentence.substr(at + 1);
+    rest.front() = absl::ascii_toupper(static_cast<unsigned char>(rest.front()));
+    return {absl::StrCat(head.substr(0, at - 1), lines > 1 ? "." : ""), rest};
+  }
+  return {sentence, ""};
+}
+
+// The first line. What a narrow terminal does not hold of it goes to `because`.
+void AppendHeadline(const std::string& headline, std::vector<std::string>& because, std::string& out) {
+  const auto [head, rest] = CutToLines(headline, headline.find("  ") + 2, 0, 1);
+  if (rest.empty()) {
+    absl::StrAppend(&out, headline, "\n");
+    return;
+  }
+  AppendRows({{headline}, {head}}, out);  // without a terminal the whole one
+  if (out.size() == head.size() + 1) because.push_back(rest);
+}
+
 // The verdict, what to do, and where the memory went.
 std::string BeforeCauses(const answers::Explanation& e) {
-  std::string out = absl::StrCat(Printable(e.verdict.headline), "\n");
+  std::string out;
+  std::vector<std::string> because;
+  const auto [verdict, rest] = CutToLines(VerdictSentence(e), KnownVerdict(e).size() + 2, kActionIndent, kVerdictLines);
+  if (!rest.empty()) because.push_back(rest);
+  AppendHeadline(Printable(e.verdict.headline), because, out);
   const std::vector<std::string>& evidence = e.verdict.evidence;
+  because.insert(because.end(), evidence.begin() + (evidence.empty() ? 0 : 1), evidence.end());
   absl::StrAppend(&out, "VERDICT        ");
-  AppendWrapped(VerdictSentence(e), kActionIndent, out);
+  AppendWrapped(verdict, kActionIndent, out);
   AppendActions(e, out);
   if (e.elsewhere.has_value()) {
     out += "WOULD IT FIT   ";
     AppendWrapped(e.elsewhere->sentence, kActionIndent, out);
   }
-  for (std::size_t i = 1; i < evidence.size(); ++i) {
-    absl::StrAppend(&out, i == 1 ? "BECAUSE        " : std::string(kActionIndent, ' '));
-    AppendWrapped(evidence[i], kActionIndent, out);
+  for (std::size_t i = 0; i < because.size(); ++i) {
+    absl::StrAppend(&out, i == 0 ? "BECAUSE        " : std::string(kActionIndent, ' '));
+    AppendWrapped(because[i], kActionIndent, out);
   }
   AppendRaisedAt(e, out);
   AppendAccounting(e, out);

@@ -34,6 +34,7 @@ constexpr char kRaiseTheLimit[] =
 constexpr char kFindTheLimit[] =
     "run it again, since what another process freed since is free now; else look for a limit: ulimit -v, the quota of "
     "a container or of a virtual GPU, under Windows the paging file";
+constexpr char kRecordIt[] = "have the run recorded, so that the file tells what led to this state";
 constexpr char kSeeTheDevice[] = "see who holds the device, and how much of it";
 constexpr char kSeeTheNeed[] = "see what the program needs of a card; no GPU is needed for it";
 
@@ -210,6 +211,9 @@ std::vector<Suggestion> SuggestionsOf(const Explanation& e) {
     if (out.size() < kMostActions) out.push_back(OfRemedy(e, remedy));
   }
   if (out.empty() && e.failure.message.has_value()) out = OfMessage(e);
+  if (out.empty() && !e.failure.message.has_value() && e.verdict.kind == OomVerdict::kUnknown) {
+    out.push_back({Proof::kUnproven, kRecordIt, {"ashlar record -- python YOUR_PROGRAM.py"}});  // a state alone
+  }
   std::stable_sort(out.begin(), out.end(), [](const Suggestion& a, const Suggestion& b) { return a.proof < b.proof; });
   return out;
 }

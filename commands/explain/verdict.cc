@@ -274,7 +274,7 @@ std::vector<std::string> OverruledEvidence(std::string sentence, const std::opti
   std::vector<std::string> out = {std::move(sentence)};
   if (!headroom.has_value()) return out;
   const std::int64_t bytes = headroom->value_bytes;
-  out.push_back(absl::StrCat("without any holes this one request ",
+  out.push_back(absl::StrCat(core::kWithoutHoles, " this one request ",
                              bytes >= 0 ? "would fit with " : "would be short by ",
                              FormatSignedBytes(bytes >= 0 ? bytes : -bytes), bytes >= 0 ? " to spare" : ""));
   return out;

@@ -50,7 +50,11 @@ absl::StatusOr<Input> LoadUnmarked(absl::string_view bytes, const InputRule& rul
     std::vector<formats::OomMessage> found = formats::FindOomMessages(bytes);
     if (!found.empty()) return Input(std::make_unique<const formats::Content>(std::move(found)));
   }
-  if (rule.messages && format.holds == formats::Holds::kMessages) return absl::InvalidArgumentError(kNoMessage);
+  if (rule.messages && format.holds == formats::Holds::kMessages) {
+    std::optional<formats::OomMessage> own = formats::FindInOwnWords(bytes);
+    if (!own.has_value()) return absl::InvalidArgumentError(kNoMessage);
+    return Input(std::make_unique<const formats::Content>(std::vector{*std::move(own)}));
+  }
   return absl::InvalidArgumentError(absl::StrCat("this is ", format.name, ", not ", rule.names));
 }
 

@@ -97,7 +97,7 @@ std::string SweepPeak(const answers::SweepAnswer& report, const SweepRow& row) {
                                    : absl::StrFormat("%+.1f %%", row.score.regret * 100);
 }
 
-// Of a narrow terminal without the stall, then without the calls, then without the remark.
+// Of a narrow terminal without the stall, then without the calls, then without the remark, then with the setting cut.
 std::vector<std::string> SweepRowForms(const answers::SweepAnswer& report, const ShownRow& shown) {
   const SweepRow& row = *shown.row;
   const std::string remark = SweepRemark(shown);
@@ -108,8 +108,9 @@ std::vector<std::string> SweepRowForms(const answers::SweepAnswer& report, const
   const std::string conf = ConfText(report, row);
   const std::string outcome = absl::StrFormat("%-*s  %s", OutcomeWidth(report), SweepOutcome(report, row), conf);
   const std::string said = absl::StrCat(outcome, remark.empty() ? "" : absl::StrCat("   (", remark, ")"));
+  const std::string before = absl::StrFormat("%s%-*s  ", peak, OutcomeWidth(report), SweepOutcome(report, row));
   return {absl::StrCat(peak, calls, stall, said), absl::StrCat(peak, calls, said), absl::StrCat(peak, said),
-          absl::StrCat(peak, outcome)};
+          absl::StrCat(peak, outcome), absl::StrCat(before, MiddleCut(conf, LabelRoom(before.size(), conf.size())))};
 }
 
 std::string HowMany(const answers::SweepAnswer& report) {
@@ -131,6 +132,7 @@ void AppendTable(const answers::SweepAnswer& report, std::string& out) {
   const std::string settings = absl::StrFormat("%-*s  setting", OutcomeWidth(report), "");
   std::vector<RowTexts> forms = {{absl::StrFormat("%s%8s  %10s  %s", peak, "calls", "stall", settings)},
                                  {absl::StrFormat("%s%8s  %s", peak, "calls", settings)},
+                                 {absl::StrCat(peak, settings)},
                                  {absl::StrCat(peak, settings)},
                                  {absl::StrCat(peak, settings)}};
   std::size_t hidden = report.result.rows.size();

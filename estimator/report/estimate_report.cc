@@ -21,6 +21,7 @@ namespace ashlar::estimate {
 namespace {
 
 using report::AppendSection;
+using report::RowTexts;
 
 constexpr std::size_t kMostGroups = 3;
 
@@ -37,13 +38,38 @@ Unit UnitOf(const std::vector<PhaseParts>& phases) {
   return most >= kMiB ? Unit{"MiB", kMiB} : Unit{"KiB", kKiB};
 }
 
-std::string Row(const PhaseParts& phase, Unit unit) {
-  std::string out = absl::StrFormat("%-15s", phase.phase);
-  const MomentParts& parts = phase.parts;
-  for (const std::uint64_t bytes :
-       {parts.weights, parts.optimizer, parts.gradients, parts.saved_activations, parts.temporaries,
-        parts.batch + parts.libraries, phase.reserved_bytes - parts.total(), phase.reserved_bytes}) {
-    out += absl::StrFormat(" %9.2f", static_cast<double>(bytes) / static_cast<double>(unit.bytes));
+struct PhaseColumn {
+  const char* name;
+  std::size_t forms;  // how many of the forms have it, the fullest first
+  std::uint64_t (*bytes)(const PhaseParts& phase);
+};
+
+constexpr std::size_t kForms = 3;
+constexpr PhaseColumn kColumns[] = {
+    {"weights", 1, [](const PhaseParts& phase) { return phase.parts.weights; }},
+    {"optimizer", 1, [](const PhaseParts& phase) { return phase.parts.optimizer; }},
+    {"gradients", 1, [](const PhaseParts& phase) { return phase.parts.gradients; }},
+    {"saved", 3, [](const PhaseParts& phase) { return phase.parts.saved_activations; }},
+    {"temporary", 3, [](const PhaseParts& phase) { return phase.parts.temporaries; }},
+    {"batch", 1, [](const PhaseParts& phase) { return phase.parts.batch + phase.parts.libraries; }},
+    {"cache", 2, [](const PhaseParts& phase) { return phase.reserved_bytes - phase.parts.total(); }},
+    {"reserved", 3, [](const PhaseParts& phase) { return phase.reserved_bytes; }},
+};
+
+// In each form.
+RowTexts Row(const PhaseParts& phase, Unit unit) {
+  RowTexts out(kForms, absl::StrFormat("%-15s", phase.phase));
+  for (const PhaseColumn& column : kColumns) {
+    const double share = static_cast<double>(column.bytes(phase)) / static_cast<double>(unit.bytes);
+    for (std::size_t form = 0; form < column.forms; ++form) out[form] += absl::StrFormat(" %9.2f", share);
+  }
+  return out;
+}
+
+RowTexts PhaseHead() {
+  RowTexts out(kForms, absl::StrFormat("  %-6s %-15s", "step", "phase"));
+  for (const PhaseColumn& column : kColumns) {
+    for (std::size_t form = 0; form < column.forms; ++form) out[form] += absl::StrFormat(" %9s", column.name);
   }
   return out;
 }
@@ -51,7 +77,7 @@ std::string Row(const PhaseParts& phase, Unit unit) {
 // Steps next to each other whose rows are the same.
 struct Group {
   std::int64_t first, last;
-  std::vector<std::string> rows;
+  std::vector<RowTexts> rows;
 };
 
 std::vector<Group> GroupsOf(const DryRun& run, Unit unit) {
@@ -90,32 +116,37 @@ void AppendPhases(const DryRun& run, std::string& out) {
   if (groups.empty()) return;
   AppendSection("OVER TIME",
                 absl::StrCat(unit.name, "; each phase at its greatest need, between steps what a step leaves"), out);
-  absl::StrAppend(
-      &out,
-      "  step   phase             weights optimizer gradients     saved temporary     batch     cache  reserved\n");
+  std::vector<RowTexts> forms;
+  for (const std::string& head : PhaseHead()) forms.push_back({head});
   std::int64_t shown = 0;
   for (const Group& group : Shown(groups, run.moment.step)) {
     shown += group.last - group.first + 1;
     std::string steps = absl::StrCat(group.first);
     if (group.last > group.first) absl::StrAppend(&steps, "-", group.last);
-    for (const std::string& row : group.rows) {
-      out += absl::StrFormat("  %-6s %s\n", steps, row);
+    for (const RowTexts& row : group.rows) {
+      for (std::size_t form = 0; form < kForms; ++form) {
+        forms[form].push_back(absl::StrFormat("  %-6s %s", steps, row[form]));
+      }
       steps.clear();
     }
   }
+  report::AppendRows(forms, out);
   const std::int64_t others = groups.back().last - groups.front().first + 1 - shown;
   if (others > 0) absl::StrAppend(&out, "  ", others, " steps more in --json\n");
 }
 
 namespace {
 
+using report::AppendRows;
 using report::AppendWrapped;
+using report::MiddleCut;
 using report::Printable;
 using report::Shortened;
 
 constexpr std::size_t kMostLayerLines = 14;
 constexpr std::size_t kMostOutliers = 2;
 constexpr std::size_t kNameWidth = 44;
+constexpr std::size_t kShortNameWidth = 26;
 
 std::string Count(std::int64_t count) { return FormatCount(static_cast<std::uint64_t>(count)); }
 
@@ -183,6 +214,12 @@ void AppendParameters(const Estimate& of, std::string& out) {
   const std::vector<LayerLine> lines = LayerLines(of.layers);
   const std::int64_t all = of.model.count();
   std::int64_t shown = 0;
+  std::vector<RowTexts> forms(2);
+  const auto add = [&](const std::string& name, const std::string& count, const std::string& share) {
+    const std::string figures = absl::StrFormat(" %18s  %7s", count, share);
+    forms[0].push_back(absl::StrFormat("  %-44s", Shortened(name, kNameWidth)) + figures);
+    forms[1].push_back(absl::StrFormat("  %-26s", MiddleCut(name, kShortNameWidth)) + figures);
+  };
   for (std::size_t i = 0; i < std::min(lines.size(), kMostLayerLines); ++i) {
     const LayerLine& line = lines[i];
     std::string name = line.first->name;
@@ -190,13 +227,12 @@ void AppendParameters(const Estimate& of, std::string& out) {
     std::string count = Count(line.first->parameters);
     if (line.layers > 1) count = absl::StrCat(line.layers, " x ", count);
     shown += line.first->parameters * line.layers;
-    out += absl::StrFormat("  %-44s %18s  %7s\n", Shortened(Printable(name), kNameWidth), count,
-                           Percent(line.first->parameters * line.layers, all));
+    add(Printable(name), count, Percent(line.first->parameters * line.layers, all));
   }
   if (lines.size() > kMostLayerLines) {
-    out += absl::StrFormat("  %-44s %18s  %7s\n", absl::StrCat(lines.size() - kMostLayerLines, " more"),
-                           Count(all - shown), Percent(all - shown, all));
+    add(absl::StrCat(lines.size() - kMostLayerLines, " more"), Count(all - shown), Percent(all - shown, all));
   }
+  AppendRows(forms, out);
   for (const TiedName& tied : of.model.tied) {
     out += absl::StrFormat("  %s is %s, counted once\n", Shortened(Printable(tied.name), 50),
                            Shortened(Printable(tied.of), 60));
@@ -237,21 +273,26 @@ void AppendOutliers(const Estimate& of, std::string& out) {
 void AppendStates(const Estimate& of, std::string& out) {
   AppendSection("MODEL STATES", "weights, gradients, optimizer states: bytes a parameter, and in all", out);
   const auto parameters = static_cast<double>(of.model.count());
+  std::vector<RowTexts> forms(2);
   for (const ModelStates& states : of.states) {
     const std::string name =
         absl::StrCat(states.optimizer.empty() ? "inference" : states.optimizer, ", ", PrecisionName(states.precision));
-    std::string line =
-        absl::StrFormat("  %-20s %6.2f  %12s   weights %s", name, static_cast<double>(states.total()) / parameters,
-                        FormatBytes(states.total()), FormatBytes(states.weights_bytes));
+    const std::string sums = absl::StrFormat(
+        "  %-20s %6.2f  %12s", name, static_cast<double>(states.total()) / parameters, FormatBytes(states.total()));
+    std::string line = absl::StrCat(sums, "   weights ", FormatBytes(states.weights_bytes));
     if (!states.optimizer.empty()) {
       absl::StrAppend(&line, ", gradients ", FormatBytes(states.gradients_bytes), ", optimizer ",
                       FormatBytes(states.optimizer_bytes));
     }
-    if (&states == &of.states.front()) line += "   <- asked for";
-    out += line + "\n";
+    const char* const mark = &states == &of.states.front() ? "   <- asked for" : "";
+    forms[0].push_back(line + mark);
+    forms[1].push_back(sums + mark);
   }
-  out += absl::StrFormat("  %-20s %6s  %12s   16 bytes a parameter + 4 bytes a token + 2 GiB, to compare with\n",
-                         "rule of thumb", "", FormatBytes(of.rule_of_thumb_bytes));
+  const std::string rule =
+      absl::StrFormat("  %-20s %6s  %12s   ", "rule of thumb", "", FormatBytes(of.rule_of_thumb_bytes));
+  forms[0].push_back(rule + "16 bytes a parameter + 4 bytes a token + 2 GiB, to compare with");
+  forms[1].push_back(rule + "to compare with");
+  AppendRows(forms, out);
 }
 
 std::string PlaceText(const DryRun& run) {
@@ -287,7 +328,8 @@ void AppendLengths(const Estimate& of, std::string& out) {
 }
 
 void AppendEstimatePart(const char* name, std::uint64_t bytes, const std::string& remark, std::string& out) {
-  out += absl::StrFormat("  %-22s %12s%s\n", name, FormatBytes(bytes), remark.empty() ? "" : "   " + remark);
+  const std::string bare = absl::StrFormat("  %-22s %12s   ", name, FormatBytes(bytes));
+  AppendRows({{bare + remark}, {bare + remark.substr(0, remark.find(','))}, {bare}}, out);
 }
 
 void AppendParts(const Estimate& of, const DryRun& run, std::string& out) {
@@ -333,12 +375,18 @@ void AppendRuns(const Estimate& of, std::string& out) {
                 2, out);
   AppendPhases(run, out);
   AppendSection("THE DRIVER'S ADDRESSES", "which segment a request splits depends on them: both orders", out);
+  std::vector<RowTexts> forms(3);
   for (const auto& [name, order] : {std::pair("ascending", &of.ascending), std::pair("descending", &of.descending)}) {
     const DryRun& one = **order;
-    out += absl::StrFormat("  %-11s on the device %12s, reserved %12s, allocated %12s%s\n", name,
-                           FormatBytes(of.DeviceBytes(one)), FormatBytes(one.peak_reserved_bytes),
-                           FormatBytes(one.peak_allocated_bytes), FitText(of, one));
+    const std::string device = absl::StrFormat("  %-11s on the device %12s", name, FormatBytes(of.DeviceBytes(one)));
+    const std::string reserved = absl::StrFormat(", reserved %12s", FormatBytes(one.peak_reserved_bytes));
+    const std::string allocated = absl::StrFormat(", allocated %12s", FormatBytes(one.peak_allocated_bytes));
+    const std::string fit = FitText(of, one);
+    forms[0].push_back(absl::StrCat(device, reserved, allocated, fit));
+    forms[1].push_back(absl::StrCat(device, reserved, fit));
+    forms[2].push_back(absl::StrCat(device, fit));
   }
+  AppendRows(forms, out);
 }
 
 }  // namespace

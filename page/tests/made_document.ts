@@ -201,7 +201,7 @@ function assemble(blocks: MadeBlock[], segments: MadeSegment[], sums: Record<str
   const step = Math.max(2, Math.floor(moments / 10));
   const steps = Array.from({ length: 9 }, (_, i): [number, number] => [i * step, (i + 1) * step]);
   const run: Run = {
-    kind: 'observed', input: 0, name: 'as recorded', what_if_row: null, event_count: moments - 1, moment_count: moments, is_thinned: false,
+    kind: 'observed', input: 0, name: 'as recorded', what_if_row: null, event_count: moments - 1, moment_count: moments, is_thinned: false, left_out: { blocks: 0, share: 0 },
     capacity_bytes: Math.ceil(peaks.reserved.bytes * 1.1), has_time: true, start_time_us: 1e15, verdict_moment: peaks.reserved.moment, peaks,
     failures: [], projected_from: null, steps,
     phases: steps.flatMap(([begin, end]) => {

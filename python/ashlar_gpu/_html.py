@@ -160,12 +160,16 @@ def _explanation(answer: Explanation) -> str:
 
 
 def _to_do(answer: Answer) -> str:
-    """FIX: a run, a replay or the bytes of the cause speak for it. TRY FIRST: a message alone."""
+    """FIX: a run, a replay or the bytes of the cause speak for it. TRY FIRST: a message alone. WOULD IT FIT, where that was asked."""
     explained = answer.explanation if isinstance(answer, DryRun) else answer
-    if not isinstance(explained, Explanation) or not explained.actions:
+    if not isinstance(explained, Explanation):
         return ""
+    elsewhere = explained.elsewhere
+    asked = "" if elsewhere is None else _title("WOULD IT FIT") + _lines([elsewhere.sentence])
+    if not explained.actions:
+        return asked
     title = "TRY FIRST" if explained.actions[0].proof == "not proven" else "FIX"
-    return _title(title) + "".join(_action(one) for one in explained.actions)
+    return _title(title) + "".join(_action(one) for one in explained.actions) + asked
 
 
 def _action(action: Action) -> str:

@@ -137,4 +137,4 @@ def caught(unseen: List[Failure]) -> str:
     count = "an out-of-memory error" if len(unseen) == 1 else f"{len(unseen)} out-of-memory errors"
     which = "" if len(unseen) == 1 else ", the last one"
     text = _verdict.text_for(None, unseen[-1], is_brief=True).strip()
-    return f"\nashlar: the program caught {count}{which}:\n{text}\n"
+    return f"\nashlar: the program caught {count}{which}: {text}\n"

@@ -20,7 +20,7 @@ from ashlar_gpu.results.explanation import Explanation
 
 UNSEEN = "ashlar: out of memory; the explanation is made where this is printed"
 HAS_NOTES = sys.version_info >= (3, 11)
-BRIEF_PARTS = ("OUT OF MEMORY", "NO FAILURE", "WHERE ", "WHY  ", "NEXT")
+BRIEF_PARTS = ("OUT OF ", "REFUSED BY ", "NO FAILURE", "WHERE ", "WHY  ", "NEXT")
 
 
 class Verdict(str):

@@ -108,6 +108,14 @@ class Explain(unittest.TestCase):
             snapshot = pickle.load(file)
         self.assertEqual(ashlar_gpu.explain(snapshot, capacity="12GiB").text, self.answer.text)
 
+    def test_another_card_is_answered_in_a_notebook(self):
+        answer = ashlar_gpu.explain(SNAPSHOT, device="L4")
+        self.assertIn("L4", answer.elsewhere.sentence)
+        shown = answer._repr_html_()
+        self.assertIn("WOULD IT FIT", shown)
+        self.assertIn(html.escape(answer.elsewhere.sentence), shown)
+        self.assertNotIn("WOULD IT FIT", self.answer._repr_html_())
+
     def test_several_files_make_several_answers(self):
         answer = ashlar_gpu.explain([SNAPSHOT, SNAPSHOT])
         self.assertEqual(len(answer.others), 1)

@@ -62,21 +62,21 @@ struct MessageAdvice {
 const std::vector<MessageAdvice>& AdviceTable() {
   static const auto& table = *new std::vector<MessageAdvice>{
       {"pt-npu",
-       "a smaller batch with gradient accumulation, recomputation, bf16; PYTORCH_NPU_ALLOC_CONF=expandable_segments:"
-       "True where much is reserved and not allocated",
+       "hold less: a smaller batch with gradient accumulation, recomputation, bf16; "
+       "PYTORCH_NPU_ALLOC_CONF=expandable_segments:True where much is reserved and not allocated",
        kSnapshotStep,
        {"torch.npu.memory._record_memory_history(max_entries=100000)",
         "torch.npu.memory._dump_snapshot(\"snapshot.pickle\")"}},
       {"pt-cached", kTorchLevers, kOldTorchStep, TorchLines()},
       {"pt-pre-1.0", kTorchLevers, kOldTorchStep, TorchLines()},
       {"pt-xpu",
-       "a smaller batch with gradient accumulation, gradient checkpointing, bf16; torch.xpu.empty_cache() where much "
-       "is "
-       "reserved and not allocated",
+       "hold less: a smaller batch with gradient accumulation, gradient checkpointing, bf16; torch.xpu.empty_cache() "
+       "where much is reserved and not allocated",
        kStatisticsStep,
        {"print(torch.xpu.memory_stats())"}},
       {"pt-mps",
-       "a smaller batch or smaller arrays; close what else uses this memory, which the device shares with the host; "
+       "take a smaller batch or smaller arrays; close what else uses this memory, which the device shares with the "
+       "host; "
        "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the limit, and the system may then swap or fail",
        kStatisticsStep,
        {"print(torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory())"}},
@@ -90,96 +90,106 @@ const std::vector<MessageAdvice>& AdviceTable() {
        {"export PYTORCH_CUDA_ALLOC_CONF=backend:native"}},
       {"pt-", kTorchLevers, kRecordStep, RecordLines()},
       {"jax-xla",
-       "fewer or smaller arrays: a smaller batch, jax.checkpoint (remat), donated arguments, sharding over more "
+       "have fewer or smaller arrays: a smaller batch, jax.checkpoint (remat), donated arguments, sharding over more "
        "devices",
        kStatisticsStep,
        {"jax.profiler.save_device_memory_profile(\"memory.prof\")"}},
       {"tf-bfc",
-       "a smaller batch, or a larger limit where the pool has one; TF_GPU_ALLOCATOR=cuda_malloc_async where holes are "
-       "in the way",
+       "take a smaller batch, or raise the limit where the pool has one; set TF_GPU_ALLOCATOR=cuda_malloc_async where "
+       "holes are in the way",
        kStatisticsStep,
        {"print(tf.config.experimental.get_memory_info(\"GPU:0\"))"}},
       {"tensorflow",
-       "tf.config.experimental.set_memory_growth, so that the pool leaves libraries room; a smaller batch",
+       "call tf.config.experimental.set_memory_growth, so that the pool leaves libraries room; take a smaller batch",
        kStatisticsStep,
        {"print(tf.config.experimental.get_memory_info(\"GPU:0\"))"}},
       {"cupy",
-       "pool.free_all_blocks() before the step, a larger limit where one is set, or smaller arrays",
+       "call pool.free_all_blocks() before the step, raise the limit where one is set, or take smaller arrays",
        kStatisticsStep,
        {"pool = cupy.get_default_memory_pool()", "print(pool.used_bytes(), pool.total_bytes())"}},
       {"cuda-library", kTorchLevers, kRecordStep, RecordLines()},
       {"cudnn", kTorchLevers, kRecordStep, RecordLines()},
-      {"nccl", kTorchLevers, kRecordStep, RecordLines()},
-      {"accelerate", "a smaller model, or one that is sharded or offloaded: no batch size fits", kRecordStep,
-       RecordLines()},
+      {"nccl",
+       "leave NCCL room on the device: hold less before its first call (a smaller batch, torch.cuda.empty_cache()), or "
+       "give it less (NCCL_BUFFSIZE, NCCL_MAX_NCHANNELS)",
+       kRecordStep, RecordLines()},
+      {"accelerate", "take a smaller model, or shard or offload it: no batch size fits", kRecordStep, RecordLines()},
       {"vllm",
-       "max_num_seqs, max_model_len, the weights' precision, tensor_parallel_size; gpu_memory_utilization, up where "
-       "the "
-       "device is not shared, down where something else holds a part of it",
+       "lower max_model_len, max_num_seqs or the weights' precision, or raise tensor_parallel_size; "
+       "gpu_memory_utilization: up where the device is not shared, down where something else holds a part of it",
        "vLLM logs what it measured before this line: the memory of the weights, the peak of the profiling run, and "
        "what it left for the KV cache. Give the log from its start; the line below makes it longer.",
        {"VLLM_LOGGING_LEVEL=DEBUG"}},
       {"sglang",
-       "--mem-fraction-static, --max-running-requests, --context-length, --tp, quantized weights",
+       "lower --max-running-requests or --context-length, quantize the weights, or raise --tp; --mem-fraction-static: "
+       "up "
+       "where the pool has too little, down where what is beside it has",
        "SGLang logs `avail mem` before and after the weights and the pool. Give the log from its start.",
        {}},
-      {"tensorrt-llm", "kv_cache_free_gpu_mem_fraction, max_batch_size, max_num_tokens, tensor parallelism",
-       kNativeStep, NativeLines()},
+      {"tensorrt-llm",
+       "lower kv_cache_free_gpu_mem_fraction, max_batch_size or max_num_tokens, or use tensor parallelism", kNativeStep,
+       NativeLines()},
       {"tensorrt",
-       "setMemoryPoolLimit(WORKSPACE) of the builder's config, --memPoolSize of trtexec, a smaller optimization "
-       "profile: "
-       "a tactic that does not fit is skipped, and the build goes on with another",
+       "lower setMemoryPoolLimit(WORKSPACE) of the builder's config (--memPoolSize of trtexec), or take a smaller "
+       "optimization profile: a tactic that does not fit is skipped, and the build goes on with another",
        kNativeStep, NativeLines()},
       {"onnxruntime",
-       "gpu_mem_limit and arena_extend_strategy (kSameAsRequested) of the CUDA provider, smaller inputs or batches",
+       "set gpu_mem_limit and arena_extend_strategy (kSameAsRequested) of the CUDA provider, or take smaller inputs or "
+       "batches",
        kNativeStep, NativeLines()},
       {"rmm",
-       "a larger maximum_pool_size, a managed or an async resource, or less held at once",
+       "raise maximum_pool_size, use a managed or an async resource, or hold less at once",
        "This message cannot tell which arrays hold the memory. Have every allocation logged: run the lines below at "
        "the start of the program, and read the log together with this message.",
        {"log = rmm.mr.LoggingResourceAdaptor(rmm.mr.get_current_device_resource(), log_file_name=\"rmm.csv\")",
         "rmm.mr.set_current_device_resource(log)"}},
-      {"xgboost", "max_bin, QuantileDMatrix or external memory, subsample, max_depth; other processes on the device",
+      {"xgboost",
+       "lower max_bin, max_depth or subsample, use QuantileDMatrix or external memory; end other processes on the "
+       "device",
        kNativeStep, NativeLines()},
-      {"faiss", "setTempMemory(bytes) or noTempMemory() of StandardGpuResources, smaller batches of queries, float16",
+      {"faiss",
+       "call setTempMemory(bytes) or noTempMemory() of StandardGpuResources, take smaller batches of queries, or "
+       "float16",
        kNativeStep, NativeLines()},
       {"ggml",
-       "fewer layers on the device (-ngl), a shorter context (-c), a smaller batch (-ub), a quantized cache (-ctk, "
-       "-ctv); other processes on the device",
+       "put fewer layers on the device (-ngl), shorten the context (-c), lower the batch (-ub), quantize the cache "
+       "(-ctk, "
+       "-ctv); end other processes on the device",
        kNativeStep, NativeLines()},
       {"paddle",
-       "FLAGS_fraction_of_gpu_memory_to_use, FLAGS_allocator_strategy=auto_growth, a smaller batch",
+       "raise FLAGS_fraction_of_gpu_memory_to_use, set FLAGS_allocator_strategy=auto_growth, or take a smaller batch",
        kStatisticsStep,
        {"print(paddle.device.cuda.memory_allocated(), paddle.device.cuda.memory_reserved())"}},
-      {"mxnet", "MXNET_GPU_MEM_POOL_RESERVE, MXNET_GPU_MEM_POOL_TYPE=Round, a smaller batch", kNativeStep,
-       NativeLines()},
-      {"dali", "prefetch_queue_depth, a smaller batch, device_memory_padding of the decoder, fewer threads",
+      {"mxnet", "raise MXNET_GPU_MEM_POOL_RESERVE, set MXNET_GPU_MEM_POOL_TYPE=Round, or take a smaller batch",
        kNativeStep, NativeLines()},
-      {"ctranslate2", "compute_type int8 or int8_float16, a smaller beam_size, batch or model", kNativeStep,
-       NativeLines()},
+      {"dali", "lower prefetch_queue_depth, the batch, the threads, or device_memory_padding of the decoder",
+       kNativeStep, NativeLines()},
+      {"ctranslate2", "set compute_type to int8 or int8_float16, or take a smaller beam_size, batch or model",
+       kNativeStep, NativeLines()},
       {"cuda-jl",
-       "GC.gc(true) and CUDA.reclaim() before the step, CUDA.unsafe_free! on arrays that are done, "
+       "call GC.gc(true) and CUDA.reclaim() before the step, and CUDA.unsafe_free! on arrays that are done; set "
        "JULIA_CUDA_HARD_MEMORY_LIMIT where others share the device",
        "This message cannot tell which arrays hold the memory. Have CUDA.jl tell it: run the line below right before "
        "the "
        "step that fails.",
        {"CUDA.pool_status()"}},
       {"physx",
-       "the sizes of the GPU buffers of the scene (gpu_found_lost_pairs_capacity, gpu_heap_capacity), fewer "
+       "lower the sizes of the GPU buffers of the scene (gpu_found_lost_pairs_capacity, gpu_heap_capacity), or take "
+       "fewer "
        "environments",
        kNativeStep, NativeLines()},
       {"hpu",
-       "a smaller batch, gradient checkpointing, lazy mode's graph breaks (htcore.mark_step())",
+       "take a smaller batch or gradient checkpointing, or break lazy mode's graph (htcore.mark_step())",
        "This message cannot tell which tensors hold the memory. Run the line below right before the step that fails.",
        {"print(torch.hpu.memory_summary())"}},
-      {"numba", "fewer arrays kept on the device; cuda.current_context().deallocations.clear() frees those that wait",
+      {"numba", "keep fewer arrays on the device; cuda.current_context().deallocations.clear() frees those that wait",
        kNativeStep, NativeLines()},
       {"shared-memory",
-       "a larger /dev/shm (docker run --shm-size=8g), or fewer workers of the DataLoader",
+       "give it a larger /dev/shm (docker run --shm-size=8g), or take fewer workers of the DataLoader",
        kHostStep,
        {"df -h /dev/shm"}},
       {"commit-limit",
-       "a larger paging file (Windows: System, Advanced, Performance, Virtual memory), or fewer workers: "
+       "give Windows a larger paging file (System, Advanced, Performance, Virtual memory), or take fewer workers: "
        "each loads CUDA's libraries",
        "Windows promises memory against the paging file, whether it is used or not. The line below shows the limit.",
        {"systeminfo | findstr /C:\"Virtual Memory\""}},
@@ -188,11 +198,17 @@ const std::vector<MessageAdvice>& AdviceTable() {
        kHostStep,
        {"sacct -j JOB --format=JobID,ReqMem,MaxRSS,State"}},
       {"ashlar",
-       kTorchLevers,
+       "hold less at once, or free what is done before asking for more",
        "This message cannot tell which lines hold the memory. Run again with the line below: each failure writes what "
        "the allocator holds into a file for `ashlar explain`.",
        {"export ASHLAR_OOM_DUMP=/tmp"}},
-      {"", "which settings help depends on the program: hold less at once, or free what is done before asking for more",
+      {"native-hip",
+       "see who holds the device (rocm-smi --showpids); then hold less at once, or free what is done before asking for "
+       "more",
+       kNativeStep, NativeLines()},
+      {"",
+       "see who holds the device (nvidia-smi); then hold less at once, or free what is done before asking for more: "
+       "`ashlar dry-run -- ./program` says without a GPU what the program needs",
        kNativeStep, NativeLines()}};
   return table;
 }

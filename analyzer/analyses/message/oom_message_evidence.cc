@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "allocator/base/torch_sizes.h"
 #include "allocator/base/units.h"
+#include "allocator/core/oom_report.h"
 
 namespace ashlar::analyses::oom {
 namespace {
@@ -259,8 +260,8 @@ void WriteCapacity(const OomMessage& message, OomMessageVerdict& verdict) {
                           " is more than the device can give; no allocator setting can help."));
     return;
   }
-  Add(out, absl::StrCat("Capacity: even with no holes at all it is short by ", PrintLess(verdict.headroom->value_bytes),
-                        ", so no allocator setting can help."));
+  Add(out, absl::StrCat("Capacity: even ", core::kWithoutHoles, " it is short by ",
+                        PrintLess(verdict.headroom->value_bytes), ", so no allocator setting can help."));
   Add(out, CeilingSentence(verdict));
   Add(out, WrongLever(message, verdict));
 }
@@ -290,7 +291,7 @@ void WriteFragmentation(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
   if (message.family == "tf-bfc") {
     Add(out, absl::StrCat("Fragmentation: the pool may hold ", message.limit->InWords(), " and has ",
-                          message.reserved->InWords(), " in use; with no holes the request fits with ",
+                          message.reserved->InWords(), " in use; ", core::kWithoutHoles, " the request fits with ",
                           Print(verdict.limit_headroom->value_bytes), " to spare."));
     return;
   }
@@ -300,7 +301,7 @@ void WriteFragmentation(const OomMessage& message, OomMessageVerdict& verdict) {
   const bool is_to_the_last = std::any_of(verdict.notes.begin(), verdict.notes.end(),
                                           [](const trace::Note& note) { return note.name == "free_to_the_last"; });
   Add(out,
-      absl::StrCat(is_full ? "Nearly full" : "Fragmentation", ": with no holes at all the request fits with ",
+      absl::StrCat(is_full ? "Nearly full" : "Fragmentation", ": ", core::kWithoutHoles, " the request fits with ",
                    Print(spare.value_bytes), " to spare; ",
                    under_limit ? absl::StrCat("the holes fill the ", message.limit->InWords(), " allowed.")
                    : is_to_the_last
@@ -337,8 +338,9 @@ void WriteOtherProcess(const OomMessage& message, OomMessageVerdict& verdict) {
   }
   if (!verdict.headroom) return;
   const std::int64_t headroom = verdict.headroom->value_bytes;
-  Add(out, headroom < 0 ? absl::StrCat("With no holes at all it would still be short by ", PrintLess(headroom), ".")
-                        : absl::StrCat("With no holes at all it would fit with ", Print(headroom), " to spare."));
+  Add(out, headroom < 0
+               ? absl::StrCat("Even ", core::kWithoutHoles, " it would still be short by ", PrintLess(headroom), ".")
+               : absl::StrCat("But ", core::kWithoutHoles, " it would fit with ", Print(headroom), " to spare."));
 }
 
 void WriteLimit(const OomMessage& message, OomMessageVerdict& verdict) {

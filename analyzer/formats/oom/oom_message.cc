@@ -219,6 +219,12 @@ std::vector<OomMessage> FindOomMessages(absl::string_view text) {
   return oom::JoinSeries(text, std::move(out));
 }
 
+std::optional<OomMessage> FindInOwnWords(absl::string_view text) {
+  std::optional<OomMessage> out = oom::InOwnWords(text);
+  if (out.has_value()) AddTraceback(text, *out);
+  return out;
+}
+
 bool LooksLikeOomMessage(absl::string_view text) { return !FindOomMessages(text).empty(); }
 
 }  // namespace ashlar::formats

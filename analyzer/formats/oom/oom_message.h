@@ -113,6 +113,10 @@ struct OomMessage {
 // Every message in `text`, in its order; they do not overlap.
 std::vector<OomMessage> FindOomMessages(absl::string_view text);
 
+// Of a text in which it finds none: the first line that says in words of its own that the memory of a device ran out,
+// as programs print it that no row here knows (family "own-words", and a note with the line).
+std::optional<OomMessage> FindInOwnWords(absl::string_view text);
+
 // Whether FindOomMessages would find any.
 bool LooksLikeOomMessage(absl::string_view text);
 

@@ -173,6 +173,9 @@ std::vector<OomMessage> JoinSeries(absl::string_view text, std::vector<OomMessag
 // JSON, a stack trace of Julia, the place that NVHPC's runtime names. Outermost first.
 std::vector<TracebackLine> TracebackBehind(absl::string_view text, const OomMessage& message);
 
+// The first line that says in words of its own that the memory of a device ran out.
+std::optional<OomMessage> InOwnWords(absl::string_view text);
+
 // Whether what stands at `offset` is a line of a diff: source that was changed, and nothing that a program said.
 bool IsInDiff(absl::string_view text, std::size_t offset);
 

@@ -102,6 +102,8 @@ answers::PictureLimits PictureLimitsOf(std::size_t inputs) {
   if (inputs < 2) return out;
   out.observed_moments = out.observed_moments / inputs + 1;
   out.what_if_moments = out.what_if_moments / inputs + 1;
+  out.observed_blocks = out.observed_blocks / inputs + 1;
+  out.what_if_blocks = out.what_if_blocks / inputs + 1;
   return out;
 }
 
@@ -356,6 +358,7 @@ Json RunJson(const RunPicture& run, std::size_t input, std::vector<std::string>&
           {"event_count", run.event_count},
           {"moment_count", run.moments.size()},
           {"is_thinned", run.is_thinned},
+          {"left_out", {{"blocks", run.left_out.blocks}, {"share", run.left_out.share}}},
           {"capacity_bytes", OrNull(run.capacity_bytes)},
           {"has_time", has_time},
           {"start_time_us", has_time ? Json(run.moments.times_us.front()) : Json()},

@@ -7,8 +7,9 @@
 //
 // A moment stands after an event; moment 0 is the state before the first one. A short run has every moment. Of a long
 // one (is_thinned) those are kept where a sum is highest or lowest, and those that somebody points to; blocks that are
-// in use at none of them are left out, so that each kept moment is whole. Bytes, and the recorder's microseconds. Plain
-// values.
+// in use at none of them are left out, so that each kept moment is whole. Of more blocks than the limit those in use at
+// the verdict's moment are kept, then those with most bytes x events; left_out counts the others. Bytes, and the
+// recorder's microseconds. Plain values.
 #ifndef ASHLAR_COMMANDS_EXPLAIN_PICTURE_PICTURE_H_
 #define ASHLAR_COMMANDS_EXPLAIN_PICTURE_PICTURE_H_
 
@@ -97,6 +98,12 @@ struct PeakPicture {
   std::uint64_t bytes = 0;
 };
 
+// What a limit on blocks leaves out.
+struct LeftOutBlocks {
+  std::uint64_t blocks = 0;
+  double share = 0;  // of the bytes x events of all that are in use at a kept moment
+};
+
 enum class RunKind : std::uint8_t { kObserved, kWhatIf, kHost };
 
 struct RunPicture {
@@ -108,6 +115,7 @@ struct RunPicture {
   std::optional<std::uint64_t> capacity_bytes;  // what the allocator can hold
   MomentColumns moments;
   std::vector<BlockPicture> blocks;  // in order of allocation
+  LeftOutBlocks left_out;
   std::vector<SegmentPicture> segments;
   std::vector<Stream> streams;
   std::vector<PoolId> pools;
@@ -154,6 +162,8 @@ struct PictureLimits {
   std::size_t observed_moments = 1'000'001;  // a run of fewer events keeps every moment
   std::size_t thinned_moments = 200'000;     // about as many keeps a longer one
   std::size_t what_if_moments = 400'000;     // of all what-ifs of an input together
+  std::size_t observed_blocks = 300'000;
+  std::size_t what_if_blocks = 320'000;  // of all what-ifs of an input together
 
   // Of an observed run.
   std::size_t MostMoments(std::size_t events) const {

@@ -121,7 +121,9 @@ void PictureMaker::AddHolders(const Explanation& explanation, const std::vector<
 }
 
 void PictureMaker::AddObserved(const Explanation& explanation, Picture& out) {
-  RunFacts facts{.most_moments = limits_.MostMoments(observed_.events().size()), .pointed_at = PointedAt(explanation)};
+  RunFacts facts{.most_moments = limits_.MostMoments(observed_.events().size()),
+                 .most_blocks = limits_.observed_blocks,
+                 .pointed_at = PointedAt(explanation)};
   if (!places_.empty()) {
     facts.place_of = [this](EventIndex event) { return places_[static_cast<std::size_t>(event)]; };
   }

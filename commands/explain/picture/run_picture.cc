@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -78,23 +79,62 @@ void AddTimes(const Timeline& timeline, const RunFacts& facts, MomentColumns& ou
   }
 }
 
-void AddSpans(const Timeline& timeline, const RunFacts& facts, const MomentTable& moments, PicturedRun& made) {
-  RunPicture& out = made.run;
-  Numbering<Stream> streams(out.streams);
-  Numbering<PoolId> pools(out.pools);
+// A block by its index in the timeline, and what speaks for keeping it.
+struct WeighedBlock {
+  std::uint32_t index = 0;
+  bool is_of_verdict = false;  // in use at the verdict's moment
+  double bytes_events = 0;
+};
+
+std::vector<WeighedBlock> BlocksAtMoments(const Timeline& timeline, const MomentTable& moments, Moment verdict) {
+  std::vector<WeighedBlock> out;
   for (std::uint32_t i = 0; i < timeline.blocks().size(); ++i) {
     const BlockSpan& span = timeline.blocks()[i];
     const Moment alloc = moments.Since(span.alloc_event);
     const Moment done = moments.Since(span.free_completed_event);
     if (alloc >= done) continue;
-    made.block_sources.push_back(i);
+    const EventIndex events =
+        std::min<EventIndex>(span.free_requested_event, timeline.event_count()) - span.alloc_event;
+    out.push_back({i, alloc <= verdict && verdict < done,
+                   static_cast<double>(span.size_bytes) * static_cast<double>(std::max<EventIndex>(events, 1))});
+  }
+  return out;
+}
+
+// Which blocks are drawn, ascending.
+std::vector<std::uint32_t> ChooseBlocks(std::vector<WeighedBlock> all, std::size_t most, LeftOutBlocks& left_out) {
+  if (all.size() > most) {
+    const auto is_before = [](const WeighedBlock& a, const WeighedBlock& b) {
+      return std::tuple(!a.is_of_verdict, -a.bytes_events, a.index) <
+             std::tuple(!b.is_of_verdict, -b.bytes_events, b.index);
+    };
+    const auto end = all.begin() + static_cast<std::ptrdiff_t>(most);
+    std::nth_element(all.begin(), end, all.end(), is_before);
+    const auto add = [](double sum, const WeighedBlock& block) { return sum + block.bytes_events; };
+    const double lost = std::accumulate(end, all.end(), 0.0, add);
+    left_out = {all.size() - most, lost / std::accumulate(all.begin(), end, lost, add)};
+    all.erase(end, all.end());
+  }
+  std::vector<std::uint32_t> out;
+  for (const WeighedBlock& block : all) out.push_back(block.index);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void AddSpans(const Timeline& timeline, const RunFacts& facts, const MomentTable& moments, PicturedRun& made) {
+  RunPicture& out = made.run;
+  Numbering<Stream> streams(out.streams);
+  Numbering<PoolId> pools(out.pools);
+  made.block_sources = ChooseBlocks(BlocksAtMoments(timeline, moments, out.verdict), facts.most_blocks, out.left_out);
+  for (const std::uint32_t i : made.block_sources) {
+    const BlockSpan& span = timeline.blocks()[i];
     out.blocks.push_back({.address = span.address,
                           .size_bytes = span.size_bytes,
                           .requested_bytes = span.requested_bytes,
                           .alloc_event = span.alloc_event,
-                          .alloc = alloc,
+                          .alloc = moments.Since(span.alloc_event),
                           .freed = moments.Since(span.free_requested_event),
-                          .done = done,
+                          .done = moments.Since(span.free_completed_event),
                           .stack = span.stack,
                           .text = facts.text_of ? facts.text_of(span.alloc_event) : kNoText,
                           .stream = streams(span.stream),
@@ -138,12 +178,12 @@ PicturedRun PictureOfRun(const Timeline& timeline, const RunFacts& facts) {
   AddPlaces(facts, out.moments);
   AddTimes(timeline, facts, out.moments);
   const MomentTable moments(out.moments.events, timeline.event_count());
-  AddSpans(timeline, facts, moments, made);
   out.allocated_peak = PeakOf(timeline.allocated_peak(), moments);
   out.active_peak = PeakOf(timeline.active_peak(), moments);
   out.reserved_peak = PeakOf(timeline.reserved_peak(), moments);
   for (const EventIndex event : timeline.oom_events()) out.failures.push_back(moments.Since(event));
   out.verdict = out.failures.empty() ? out.allocated_peak.moment : out.failures.back();
+  AddSpans(timeline, facts, moments, made);
   return made;
 }
 
@@ -275,7 +315,8 @@ std::optional<RunPicture> PictureOfHost(const trace::Snapshot& snapshot, const P
     timeline = timeline::MakeObservedTimeline({host, 0}, replay::CallsSizeRule());
     if (!timeline.ok()) return std::nullopt;
   }
-  RunPicture out = PictureOfRun(*timeline, {.most_moments = limits.what_if_moments}).run;
+  RunPicture out =
+      PictureOfRun(*timeline, {.most_moments = limits.what_if_moments, .most_blocks = limits.what_if_blocks}).run;
   out.kind = RunKind::kHost;
   out.name = "pinned host memory";
   return out;

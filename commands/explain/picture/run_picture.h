@@ -1,6 +1,6 @@
 // Makes the picture of one run from its timeline.
 //
-//   PicturedRun made = PictureOfRun(timeline, {.most_moments = 100'000});
+//   PicturedRun made = PictureOfRun(timeline, {.most_moments = 100'000, .most_blocks = 50'000});
 //
 // Stacks stay those of the trace (trace::StackId) until a PictureMaker numbers them anew. Pure functions.
 #ifndef ASHLAR_COMMANDS_EXPLAIN_PICTURE_RUN_PICTURE_H_
@@ -25,6 +25,7 @@ namespace ashlar::answers {
 // What of a run only its maker knows.
 struct RunFacts {
   std::size_t most_moments = 0;
+  std::size_t most_blocks = 0;
   std::vector<timeline::EventIndex> pointed_at = {};  // events that must be moments
   // The place of an event of the run on the axis that the runs share; without the function it is the event's number.
   std::function<std::int64_t(timeline::EventIndex)> place_of = {};

@@ -51,7 +51,8 @@ absl::Status WhatIfPictures::End(std::size_t index, const whatif::WhatIfRow& row
   if (!timeline.ok()) return timeline.status();
   const std::vector<std::uint32_t>& ops = replay->ops;
   const std::optional<timeline::EventIndex> projected = FirstProjected(ops, origins_);
-  RunFacts facts{.most_moments = limits_.what_if_moments / kUsualRows};
+  RunFacts facts{.most_moments = limits_.what_if_moments / kUsualRows,
+                 .most_blocks = limits_.what_if_blocks / kUsualRows};
   facts.time_of = [&](timeline::EventIndex event) { return origins_.TimeOf(ops[static_cast<std::size_t>(event)]); };
   facts.place_of = [&](timeline::EventIndex event) { return origins_.PlaceOf(ops[static_cast<std::size_t>(event)]); };
   if (projected.has_value()) facts.pointed_at.push_back(*projected);

@@ -65,6 +65,7 @@ export interface Run {
   event_count: number;
   moment_count: number;
   is_thinned: boolean;
+  left_out: { blocks: number; share: number }; // blocks that a limit left out, and their share of all bytes x time
   capacity_bytes: number | null;
   has_time: boolean;
   start_time_us: number | null;

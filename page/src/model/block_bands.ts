@@ -1,12 +1,12 @@
 // The live blocks of a run as bands that lie one over the other, in the order in which they were allocated: those with most
 // bytes x time one by one, the others as a sum.
 //
-//   const bands = new BlockBands(blocks, data.time ?? data.x);
+//   const bands = new BlockBands(blocks, data.time ?? data.x, leftOutBytes(run, allocated, blocks));
 //   bands.show((block) => true);
 //   bands.begin(from);
 //   bands.forward(moment);                                // as often as wanted, never back
 //   for (let b = bands.first; b >= 0; b = bands.next[b]) draw(blocks.size[b]);
-//   bands.others                                          // bytes of the blocks that are not drawn one by one
+//   bands.others                                          // bytes of the blocks that are not drawn one by one, and of those left out
 import type { BlockTable } from './blocks';
 import { orderBy } from './live_set';
 
@@ -30,7 +30,6 @@ export function nthLargest(values: Float64Array, n: number): number {
 export class BlockBands {
   readonly next: Int32Array; // of a block that is drawn: the one above it; -1: none
   first = -1;
-  others = 0; // bytes
   moment = -1;
   readonly drawn: number; // blocks that have a band of their own
   readonly shareOfOthers: number; // of all bytes x time
@@ -39,11 +38,13 @@ export class BlockBands {
   private readonly kind: Uint8Array;
   private readonly byFreed: Uint32Array;
   private last = -1;
+  private small = 0; // bytes of blocks that have no band of their own
   private nextAlloc = 0;
   private nextFreed = 0;
 
-  // clock: the time, or the place, of each moment.
-  constructor(private readonly blocks: BlockTable, private readonly clock: Float64Array, most = kMostBands) {
+  // clock: the time, or the place, of each moment. leftOut: bytes of each moment that are in no block.
+  constructor(
+    private readonly blocks: BlockTable, private readonly clock: Float64Array, private readonly leftOut: Float64Array | null = null, most = kMostBands) {
     const { count } = blocks;
     this.next = new Int32Array(count);
     this.previous = new Int32Array(count);
@@ -63,6 +64,10 @@ export class BlockBands {
     }
     this.drawn = Math.min(count, most);
     this.shareOfOthers = this.shareOf((block) => this.isLarge[block] === 0);
+  }
+
+  get others(): number {
+    return this.small + (this.leftOut?.[this.moment] ?? 0);
   }
 
   // Of all bytes x time, that of some blocks.
@@ -86,7 +91,7 @@ export class BlockBands {
   begin(moment: number): void {
     const { count, alloc } = this.blocks;
     this.first = this.last = -1;
-    this.others = 0;
+    this.small = 0;
     this.nextAlloc = this.nextFreed = 0;
     this.moment = moment;
     while (this.nextAlloc < count && alloc[this.nextAlloc] <= moment) this.enter(this.nextAlloc++);
@@ -113,7 +118,7 @@ export class BlockBands {
 
   private enter(block: number): void {
     if (this.blocks.freed[block] <= this.moment) return;
-    if (this.kind[block] === Kind.other) this.others += this.blocks.size[block];
+    if (this.kind[block] === Kind.other) this.small += this.blocks.size[block];
     if (this.kind[block] !== Kind.own) return;
     this.previous[block] = this.last;
     this.next[block] = -1;
@@ -123,7 +128,7 @@ export class BlockBands {
   }
 
   private leave(block: number): void {
-    if (this.kind[block] === Kind.other) this.others -= this.blocks.size[block];
+    if (this.kind[block] === Kind.other) this.small -= this.blocks.size[block];
     if (this.kind[block] !== Kind.own) return;
     const below = this.previous[block];
     const above = this.next[block];

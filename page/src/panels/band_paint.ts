@@ -4,6 +4,7 @@ import type { LiveRun } from '../app';
 import { BlockBands } from '../model/block_bands';
 import { columnBounds } from '../model/columns_of_pixels';
 import { cost } from '../model/cost';
+import { leftOutBytes } from '../model/left_out';
 import type { Axis } from '../model/run_data';
 import { blend, pixel, type Theme } from '../view/palette';
 import type { Frame } from './curve_paint';
@@ -40,7 +41,8 @@ export class BandPainter {
   private column = 0;
 
   constructor(private readonly run: LiveRun) {
-    this.bands = new BlockBands(run.memory.blocks, run.data.time ?? run.data.x);
+    const { data, memory: { blocks } } = run;
+    this.bands = new BlockBands(blocks, data.time ?? data.x, leftOutBytes(data.run, data.sums.allocated!.values, blocks));
   }
 
   // A picture anew: it takes the place of the last one when it is done.

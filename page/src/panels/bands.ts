@@ -5,6 +5,7 @@ import { isPrivatePool } from '../app';
 import { BlockColours, coloursOf, kColourNames } from '../model/block_colours';
 import { cost } from '../model/cost';
 import { pathOf } from '../model/holders';
+import { leftOutText } from '../model/left_out';
 import { bytes, count, duration, percent } from '../view/format';
 import { h, replace } from '../view/dom';
 import { css } from '../view/palette';
@@ -49,6 +50,7 @@ export class Bands implements CurveLayer {
       this.curve.element, this.legend,
       bands.drawn === all ? null : h('p', { class: 'faint' },
         `${count(bands.drawn)} of ${count(all)} blocks have a band of their own, those with most bytes × time. The grey band on top is the others: ${percent(bands.shareOfOthers)} of all bytes × time.`),
+      data.run.left_out.blocks === 0 ? null : h('p', { class: 'faint' }, `${leftOutText(data.run)} The grey band on top has their bytes.`),
       data.run.is_thinned ? h('p', { class: 'faint' }, 'Blocks that came and went between two moments of this page are left out.') : null);
   }
 

@@ -1,6 +1,7 @@
 // Who holds what at the moment, as a table and as a flame graph that hangs down from the outermost frame.
 import type { App, LiveRun } from '../app';
 import { frameTree, groupLabel, groupsOf, hasOtherFrames, sumInParts, type Frame, type GroupBy, type Holder } from '../model/holders';
+import { leftOutText } from '../model/left_out';
 import { bytes, count, percent } from '../view/format';
 import { bar, h, panel, replace } from '../view/dom';
 import { css, kCategories, mix } from '../view/palette';
@@ -35,7 +36,7 @@ export class Holders {
       isChosen: (row) => row.label === this.app.view.stack,
     });
     this.element = panel('Who holds it', { id: 'holders' },
-      h('div', { class: 'row' }, this.group, h('span', { class: 'faint' }, 'live blocks at the moment; a row marks its blocks on the map and over time')),
+      h('div', { class: 'row' }, this.group, h('span', { class: 'faint' }, `live blocks at the moment; a row marks its blocks on the map and over time. ${leftOutText(run.data.run)}`)),
       h('div', { class: 'holders' }, this.table.element, h('div', { class: 'flame-box' },
         h('div', { class: 'row' }, this.path, hasOtherFrames(app.input()) ? h('label', { class: 'check' }, this.isWhole, 'C++ frames') : null),
         h('div', { class: 'flame-scroll', tabindex: 0, role: 'region', 'aria-label': 'Flame graph, scrolls' }, this.flames))));

@@ -1,6 +1,7 @@
 // The segment map with its switches, and the map of a what-if beside it.
 import type { App, LiveRun } from '../app';
 import { groupLabel, rankLabels } from '../model/holders';
+import { leftOutText } from '../model/left_out';
 import { bytes } from '../view/format';
 import { h, replace } from '../view/dom';
 import { css } from '../view/palette';
@@ -44,7 +45,7 @@ export class Maps {
         h('label', { class: 'check' }, this.pins, 'mark pins'),
         run.data.run.pools.every((pool) => pool === 'default') ? null : h('label', { class: 'check' }, this.pools, 'private pools'), this.clear,
         h('span', { class: 'hint', id: 'map-keys' }, 'Point at a block, or focus the map and use the arrow keys; Enter selects, Escape lets go.')),
-      this.both, this.legend, this.status);
+      this.both, this.legend, run.data.run.left_out.blocks === 0 ? null : h('p', { class: 'faint' }, leftOutText(run.data.run)), this.status);
     this.both.appendChild(h('figure', {}, this.main.element));
   }
 

@@ -50,7 +50,8 @@ export class Moment {
     let counts = '';
     if (run !== null) {
       run.live.moveTo(moment);
-      counts = `${count(run.live.count)} blocks in use in ${count(run.memory.segments.at(moment).segment.length)} segments`;
+      const { blocks: leftOut } = this.data.run.left_out;
+      counts = `${count(run.live.count)} blocks ${leftOut === 0 ? 'in use' : 'in use are on this page,'} in ${count(run.memory.segments.at(moment).segment.length)} segments`;
     }
     this.status.textContent = `${title}${place === '' ? '' : `, ${place}`}: ${bytes(reserved)} reserved: ${rows.map((row) => `${row.name} ${bytes(row.bytes)}`).join(', ')}. ${counts}`;
     replace(this.element,

@@ -1,6 +1,7 @@
 // What pins the segments at the moment: stranded bytes, charged to the blocks that bound the holes.
 import { isPrivatePool, type App, type LiveRun } from '../app';
 import { findHoles } from '../model/holes';
+import { leftOutText } from '../model/left_out';
 import { address, bytes, count } from '../view/format';
 import { h, panel } from '../view/dom';
 import { labelOf } from './block_text';
@@ -72,7 +73,7 @@ export class Pins {
     const rows = sumPins(this.app, this.run);
     const total = rows.reduce((sum, row) => sum + row.blame, 0);
     this.sum.textContent = total === 0 ? 'No memory is stranded at this moment.'
-      : `${bytes(total)} stranded ${strandedText(this.run)}: each hole is charged to the blocks that bound it, to the smaller one more.`;
+      : `${bytes(total)} stranded ${strandedText(this.run)}: each hole is charged to the blocks that bound it, to the smaller one more. ${leftOutText(this.run.data.run)}`;
     this.table.set(rows);
   }
 }

@@ -63,6 +63,13 @@ function actionsBox(actions: Action[]): Child {
       h('p', { class: 'gain' }, action.gain === null ? action.proof : `${action.proof}: ${action.gain}`)))));
 }
 
+// Whether the run would fit the other device that was asked about.
+function elsewhereBox({ elsewhere }: Explanation): Child {
+  if (elsewhere === null) return null;
+  const answer = elsewhere.fits === null ? 'unknown' : elsewhere.fits ? 'healthy' : 'capacity';
+  return h('p', { class: 'evidence elsewhere' }, h('span', { class: `badge ${answer}` }, 'would it fit'), ` ${elsewhere.sentence}`);
+}
+
 export function verdictPanel(explanation: Explanation, text: string, isForetold = false): HTMLElement {
   const went = whereItWent(explanation);
   const [head, ...rest] = explanation.headline.split(/ {2,}/);
@@ -75,6 +82,7 @@ export function verdictPanel(explanation: Explanation, text: string, isForetold 
         h('strong', {}, head), rest.length > 0 ? ` ${rest.join(' ')}` : null),
       verdict === undefined ? null : h('p', { class: 'evidence first' }, verdict),
       actionsBox(explanation.actions),
+      elsewhereBox(explanation),
       ...[...because, explanation.advice ?? ''].filter((text) => text !== '').map((sentence) => h('p', { class: 'evidence' }, sentence)),
       explanation.next_step === null || isForetold ? null
         : h('details', {}, h('summary', {}, `Next: ${explanation.next_step}`), h('pre', { tabindex: 0 }, explanation.next_lines.join('\n'))),

@@ -27,7 +27,7 @@ export class WhatIfs {
 
   constructor(private readonly app: App) {
     this.element = panel('What would have helped', { id: 'what-ifs' },
-      h('p', { class: 'faint' }, 'Each row is replayed from an empty allocator. A curve lies over the recorded one; one setting shows its own map.'),
+      h('p', { class: 'faint' }, 'Each row is replayed from an empty allocator; one that gets past serves what failed. A curve lies over the recorded one; one setting shows its own map.'),
       h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Settings' }, h('table', { class: 'settings stacks-up' },
         h('thead', {}, h('tr', {}, ...['Curve', 'Map', 'Setting', 'Peak reserved', 'Driver calls', 'Against recorded', 'Outcome'].map((name, i) =>
           h('th', { scope: 'col', class: i >= 3 && i <= 5 ? 'number' : null }, name)))),

@@ -6,6 +6,7 @@ import { columnBounds, columnRanges } from '../../src/model/columns_of_pixels';
 import { EventList, parseSearch } from '../../src/model/event_list';
 import { findHoles } from '../../src/model/holes';
 import { frameTree, groupLabel, sumHolders, sumInParts } from '../../src/model/holders';
+import { leftOutBytes } from '../../src/model/left_out';
 import { LiveSet } from '../../src/model/live_set';
 import { hit, holesFirst, layOut } from '../../src/model/map_layout';
 import { RunData } from '../../src/model/run_data';
@@ -118,7 +119,7 @@ describe('blocks over time', () => {
       block.size * Math.max(1, Math.min(block.freed, moments - 1) - block.alloc);
     const most = 900;
     const largest = new Set(blocks.map((block, i) => ({ i, weight: weight(block) })).sort((a, b) => b.weight - a.weight || a.i - b.i).slice(0, most).map(({ i }) => i));
-    const bands = new BlockBands(memory.blocks, data.x, most);
+    const bands = new BlockBands(memory.blocks, data.x, null, most);
     expect(bands.drawn).toBe(most);
     const isShown = (block: number): boolean => block % 7 !== 3;
     bands.show(isShown);
@@ -142,6 +143,23 @@ describe('blocks over time', () => {
     const all = blocks.reduce((sum, block) => sum + weight(block), 0);
     const others = blocks.reduce((sum, block, k) => sum + (largest.has(k) ? 0 : weight(block)), 0);
     expect(bands.shareOfOthers).toBeCloseTo(others / all, 9);
+  });
+
+  it('count what is allocated and in no block of the page', async () => {
+    const { doc, memory, blocks, moments } = await made(3000, 17);
+    const allocated = Float64Array.from({ length: moments }, (_, m) =>
+      blocks.reduce((sum, block) => sum + (block.alloc <= m && m < block.freed ? block.size : 0), 0));
+    expect(leftOutBytes(doc.runs[0], allocated, memory.blocks)).toBe(null);
+    const [run] = doc.runs;
+    const missing = Float64Array.from(allocated, (bytes, m) => bytes + 512 * (m % 5)); // as if blocks of so much were not drawn
+    const leftOut = leftOutBytes({ ...run, left_out: { blocks: 9, share: 0.1 } }, missing, memory.blocks)!;
+    expect([...leftOut]).toEqual(Array.from({ length: moments }, (_, m) => 512 * (m % 5)));
+    const bands = new BlockBands(memory.blocks, Float64Array.from({ length: moments }, (_, m) => m), leftOut);
+    bands.show(() => true);
+    bands.begin(3);
+    expect(bands.others).toBe(512 * 3);
+    bands.forward(moments - 1);
+    expect(bands.others).toBe(512 * ((moments - 1) % 5));
   });
 
   it('find the n-th largest', () => {

@@ -78,6 +78,15 @@ TEST(SuggestionsTest, AnothersMemoryOfADeviceThatIsTheHostsIsLookedForThere) {
   EXPECT_THAT(actions[0].lines[0], HasSubstr("/proc/meminfo"));
 }
 
+TEST(SuggestionsTest, OfAStateAloneTheRunIsToBeRecorded) {
+  Explanation state;
+  state.verdict.kind = analyses::OomVerdict::kUnknown;
+  ASSERT_THAT(SuggestionsOf(state), SizeIs(1));
+  EXPECT_THAT(SuggestionsOf(state).front().lines, ElementsAre(StartsWith("ashlar record -- ")));
+  state.verdict.kind = analyses::OomVerdict::kHealthy;
+  EXPECT_THAT(SuggestionsOf(state), IsEmpty());
+}
+
 // A failure with two rows that get past it: the second with the lower peak.
 Explanation PastTwoWays() {
   Explanation out;

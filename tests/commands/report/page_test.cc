@@ -263,6 +263,58 @@ TEST(PageTest, AThinnedRunIsExactAtEachMomentThatItKeeps) {
   for (std::size_t i = 1; i < page.index()["runs"].size(); ++i) ExpectWhatIf(RunColumns(page, i), explanation);
 }
 
+// Bytes of the drawn blocks that are live at a moment.
+std::int64_t LiveBytes(const RunColumns& run, std::int64_t moment) {
+  std::int64_t out = 0;
+  for (const auto& block : BlocksAt(run, moment)) out += block[2] == "1" ? std::stoll(block[1]) : 0;
+  return out;
+}
+
+TEST(PageTest, OfTooManyBlocksThoseOfTheVerdictAndTheLargestAreDrawn) {
+  const trace::Snapshot snapshot = ExampleTraining();
+  const timeline::Timeline timeline = MustObserve(snapshot);
+  const PageReader whole(PageOf(ExplainDrawn(snapshot)));
+  const RunColumns all(whole, 0);
+  EXPECT_EQ(all.json()["left_out"]["blocks"], 0);
+  const std::size_t verdict = all.json()["verdict_moment"];
+  const std::size_t most = BlocksAt(all, static_cast<std::int64_t>(verdict)).size() + 40;
+  ASSERT_GT(timeline.blocks().size(), 2 * most);
+  const PageReader page(PageOf(ExplainDrawn(snapshot, {.observed_blocks = most, .what_if_blocks = 800})));
+  const RunColumns cut(page, 0);
+  ASSERT_EQ(cut["block.size"].size(), most);
+  EXPECT_EQ(cut.json()["left_out"]["blocks"], all["block.size"].size() - most);
+  EXPECT_GT(cut.json()["left_out"]["share"], 0.0);
+  EXPECT_LT(cut.json()["left_out"]["share"], 1.0);
+  ExpectMoments(cut, timeline, {verdict});  // nothing of it is left out
+  for (const std::size_t moment : SomeMoments(cut)) {
+    EXPECT_EQ(cut["allocated"][moment], all["allocated"][moment]);
+    EXPECT_LE(LiveBytes(cut, static_cast<std::int64_t>(moment)), all["allocated"][moment]);
+  }
+  for (std::size_t i = 1; i < page.index()["runs"].size(); ++i) {
+    EXPECT_LE(RunColumns(page, i)["block.size"].size(), 100U);
+  }
+}
+
+// More events than are all drawn, and blocks of any size at any address, which hardly compress.
+TEST(PageTest, ThePageOfALongRunHasAtMost20MiB) {
+  Recording run("", 8 * kGiB);
+  std::mt19937 random(11);
+  std::vector<core::Block*> blocks;
+  for (int i = 0; i < 800'000; ++i) {
+    if (random() % 2 == 0 || blocks.size() < 500) {
+      if (core::Block* block = run.Allocate(1 + random() % 4'000'000); block != nullptr) blocks.push_back(block);
+    } else {
+      std::swap(blocks[random() % blocks.size()], blocks.back());
+      run.Free(blocks.back());
+      blocks.pop_back();
+    }
+  }
+  const answers::Explanation explanation = ExplainDrawn(run.Finish());
+  EXPECT_TRUE(explanation.picture->runs.front().is_thinned);
+  EXPECT_GT(explanation.picture->runs.front().left_out.blocks, 0U);
+  EXPECT_LE(PageOf(explanation).size(), 20 * kMiB);
+}
+
 TEST(PageTest, ACauseNamesItsBlocksAndAMomentAtWhichTheyAreThere) {
   const answers::Explanation explanation = ExplainDrawn(ExampleTraining());
   const PageReader page(PageOf(explanation));
