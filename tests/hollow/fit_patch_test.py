@@ -108,8 +108,11 @@ class FitPatchTest(fit_test.FitTest):
         self.expect_same_training(text, patched)
 
     def test_gradients_of_the_first_part_are_those_that_are_zeroed(self):
-        text = self.program().replace("    optimizer.zero_grad(set_to_none=False)\n", "").replace("for x, y in loader:\n", "for x, y in loader:\n    optimizer.zero_grad()\n")
+        made = "torch.utils.data.DataLoader(data, batch_size=8, shuffle=True)"
+        loop = "for index, (x, y) in enumerate(%s):\n    optimizer.zero_grad()\n" % made
+        text = self.program().replace("    optimizer.zero_grad(set_to_none=False)\n", "").replace("for x, y in loader:\n", loop)
         patched = self.patched(text, ["quarter-batch"])
+        self.assertIn("for part, (index, (x, y)) in enumerate(enumerate(%s), 1):" % made.replace("8", "2"), patched)
         self.assertIn("    if part % 4 == 1:\n        optimizer.zero_grad()\n", patched)
         self.expect_same_training(text, patched)
 

@@ -149,8 +149,8 @@ def _counted(source, loop):
     target = source.words(loop.target)
     if isinstance(loop.target, ast.Tuple) and not target.startswith("("):
         target = "(%s)" % target
-    return name, [source.replaced(loop.target, "%s, %s" % (name, target)),
-                  source.replaced(loop.iter, "enumerate(%s, 1)" % source.words(loop.iter))]
+    begin, end = source.begin(loop.iter), source.end(loop.iter)  # between them a DataLoader may be made
+    return name, [source.replaced(loop.target, "%s, %s" % (name, target)), (begin, begin, b"enumerate("), (end, end, b", 1)")]
 
 
 def _waiting(source, calls, backward, head):
