@@ -51,10 +51,6 @@ bool IsIdle(const serve::ServedCounts& counts) {
   return counts.served_allocations + counts.passed_allocations + counts.has_torch == 0;
 }
 
-std::string Counted(std::uint64_t count, absl::string_view what) {
-  return absl::StrCat(FormatCount(count), " ", what, count == 1 ? "" : "s");
-}
-
 std::string LineOf(const ServedProcess& of) {
   const serve::ServedCounts& counts = of.counts;
   std::string out = absl::StrCat("ashlar: process ", of.process, ": ");
@@ -62,17 +58,18 @@ std::string LineOf(const ServedProcess& of) {
     return absl::StrCat(out, "it has PyTorch and was left to it\n");
   }
   if (counts.served_allocations == 0) {
-    return absl::StrCat(out, "served nothing; passed to the driver ", Counted(counts.passed_allocations, "allocation"),
-                        "\n");
+    return absl::StrCat(out, "served nothing; passed to the driver ",
+                        FormatCounted(counts.passed_allocations, "allocation"), "\n");
   }
-  absl::StrAppend(
-      &out, "served ", Counted(counts.served_allocations, "allocation"), " and ", Counted(counts.served_frees, "free"),
-      " by ", Counted(counts.device_allocations + counts.device_frees, "call"), " of the device (",
-      FormatCount(counts.device_allocations), " that gave memory, ", FormatCount(counts.device_frees),
-      " that took it back); peak ", FormatBytes(counts.peak_allocated_bytes), " of ",
-      FormatBytes(counts.peak_reserved_bytes), " reserved; not freed ", FormatBytes(counts.allocated_bytes));
+  absl::StrAppend(&out, "served ", FormatCounted(counts.served_allocations, "allocation"), " and ",
+                  FormatCounted(counts.served_frees, "free"), " by ",
+                  FormatCounted(counts.device_allocations + counts.device_frees, "call"), " of the device (",
+                  FormatCount(counts.device_allocations), " that gave memory, ", FormatCount(counts.device_frees),
+                  " that took it back); peak ", FormatBytes(counts.peak_allocated_bytes), " of ",
+                  FormatBytes(counts.peak_reserved_bytes), " reserved; not freed ",
+                  FormatBytes(counts.allocated_bytes));
   if (counts.passed_allocations > 0) {
-    absl::StrAppend(&out, "; passed to the driver ", Counted(counts.passed_allocations, "allocation"));
+    absl::StrAppend(&out, "; passed to the driver ", FormatCounted(counts.passed_allocations, "allocation"));
   }
   if (counts.has_ended == 0) absl::StrAppend(&out, "; it was killed: calls and bytes as of some requests earlier");
   return absl::StrCat(out, "\n");

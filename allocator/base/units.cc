@@ -57,6 +57,10 @@ std::string FormatCount(std::uint64_t count) {
   return digits;
 }
 
+std::string FormatCounted(std::uint64_t count, absl::string_view what) {
+  return absl::StrCat(FormatCount(count), " ", what, count == 1 ? "" : "s");
+}
+
 absl::StatusOr<std::uint64_t> ParseBytes(absl::string_view text) {
   const std::string lower = absl::AsciiStrToLower(absl::StripAsciiWhitespace(text));
   absl::string_view number = lower;

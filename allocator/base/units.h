@@ -22,6 +22,8 @@ std::string FormatSignedBytes(std::int64_t bytes);
 
 // "81,402": digits grouped by thousands.
 std::string FormatCount(std::uint64_t count);
+// "1,234 requests", "1 request" of "request".
+std::string FormatCounted(std::uint64_t count, absl::string_view what);
 
 // Reads "16GiB", "16G" (both 2^30), "10GB" (10^9, as disks and cards are sold), "512 MiB", "1073741824".
 // Errors name the text and the allowed forms.

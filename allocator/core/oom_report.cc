@@ -115,10 +115,6 @@ std::string PoolText(const FailedAllocation& failed) {
   return out;
 }
 
-std::string Counted(std::uint64_t count, absl::string_view noun) {
-  return absl::StrCat(FormatCount(count), " ", noun, count == 1 ? "" : "s");
-}
-
 void AppendParts(const OomReport& report, std::vector<std::string>& out) {
   const Accounting& parts = report.parts;
   out.push_back(
@@ -131,8 +127,8 @@ void AppendParts(const OomReport& report, std::vector<std::string>& out) {
           : absl::StrCat("live and rounding ", FormatBytes(parts.allocated_bytes));
   out.push_back(absl::StrCat("  ", allocated, ", pending ", FormatBytes(parts.pending_bytes), ", stranded ",
                              FormatBytes(parts.stranded_bytes), " in ",
-                             Counted(parts.stranded_segment_count, "segment"), " behind ",
-                             Counted(parts.pinning_block_count, "block")));
+                             FormatCounted(parts.stranded_segment_count, "segment"), " behind ",
+                             FormatCounted(parts.pinning_block_count, "block")));
   out.push_back(absl::StrCat("  whole-free ", FormatBytes(parts.whole_free_bytes), ", private pools ",
                              FormatBytes(parts.private_pool_bytes), ", outside ",
                              report.outside_bytes.has_value() ? FormatBytes(*report.outside_bytes) : "not known",
@@ -141,7 +137,7 @@ void AppendParts(const OomReport& report, std::vector<std::string>& out) {
 
 void AppendPins(const OomReport& report, std::vector<std::string>& out) {
   if (report.pins.empty()) return;
-  out.push_back(absl::StrCat("what pins the segments, the worst of ", Counted(report.pin_count, "block"), ":"));
+  out.push_back(absl::StrCat("what pins the segments, the worst of ", FormatCounted(report.pin_count, "block"), ":"));
   for (const HolePin& pin : report.pins) {
     out.push_back(absl::StrCat("  ", FormatBytes(pin.blame_bytes), " behind ", FormatBytes(pin.size_bytes), " at 0x",
                                absl::Hex(pin.address), ", stream ", Handle(pin.stream),

@@ -497,27 +497,19 @@ std::string ToBriefText(const answers::Explanation& e) {
   return out;
 }
 
-namespace {
-
-std::string Counted(std::uint64_t count, const char* what) {
-  return absl::StrCat(FormatCount(count), " ", what, count == 1 ? "" : "s");
-}
-
-}  // namespace
-
 std::string ProjectedText(const whatif::WhatIfRow& row) {
   if (!row.gets_past.value_or(row.is_cut_off && row.ooms == 0)) return "";
   if (!row.projected.has_value()) return "gets past; nothing is known beyond";
   const whatif::ProjectedPart& next = *row.projected;
   if (next.ooms == 0) {
-    return absl::StrCat("gets past; ", Counted(next.requests, "request"), " more fit, peak ",
+    return absl::StrCat("gets past; ", FormatCounted(next.requests, "request"), " more fit, peak ",
                         FormatBytes(next.peak_reserved_bytes));
   }
   if (next.failed_steps_later == 0) {
-    return absl::StrCat("gets past; fails ", Counted(next.failed_after, "request"), " on: needs ",
+    return absl::StrCat("gets past; fails ", FormatCounted(next.failed_after, "request"), " on: needs ",
                         FormatBytes(next.needed_bytes));
   }
-  const std::string steps = absl::StrCat("gets past; fails ", Counted(next.failed_steps_later, "step"), " on: ");
+  const std::string steps = absl::StrCat("gets past; fails ", FormatCounted(next.failed_steps_later, "step"), " on: ");
   if (next.growth_bytes_per_step == 0) return absl::StrCat(steps, "needs ", FormatBytes(next.needed_bytes));
   return absl::StrCat(steps, "+", FormatBytes(next.growth_bytes_per_step), " a step");
 }

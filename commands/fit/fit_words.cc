@@ -104,14 +104,10 @@ void AddPrices(const FitAnswer& a, std::vector<std::string>& out) {
                       MillisecondsText(RooflineSeconds(before, speed))));
 }
 
-std::string Counted(std::uint64_t count, const char* what) {
-  return absl::StrCat(FormatCount(count), " ", what, count == 1 ? "" : "s");
-}
-
 void AddUntried(const FitAnswer& a, std::vector<std::string>& out) {
   std::vector<std::string> parts;
-  if (a.untried_changes > 0) parts.push_back(Counted(a.untried_changes, "change"));
-  if (a.untried > 0) parts.push_back(Counted(a.untried, "dearer set"));
+  if (a.untried_changes > 0) parts.push_back(FormatCounted(a.untried_changes, "change"));
+  if (a.untried > 0) parts.push_back(FormatCounted(a.untried, "dearer set"));
   if (!parts.empty()) {
     out.push_back(absl::StrCat(absl::StrJoin(parts, " and "), a.untried_changes + a.untried == 1 ? " was" : " were",
                                " not tried: the time was up; --budget gives more"));
