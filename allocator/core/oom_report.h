@@ -74,7 +74,7 @@ struct OomJudgement {
 OomJudgement JudgeOom(const OomFigures& figures);
 // The judgement in words; one sentence or two.
 // What a failed request alone makes likely, at the end of its sentence; a replay may show a setting that gets past it.
-inline constexpr char kWithoutHoles[] = "without holes (free memory in pieces)";
+inline constexpr char kWithoutHoles[] = "without holes (free pieces)";
 inline constexpr char kNoSettingHelps[] = "; no allocator setting can help";
 inline constexpr char kNonePacksAsWell[] = ", and no allocator packs as well as that";
 

@@ -295,10 +295,6 @@ void AppendSizes(const answers::Explanation& e, std::string& out) {
 
 std::string ReplayRemark(const answers::Explanation& e) {
   std::string out = "each row replayed from an empty allocator";
-  const auto gets_past = [](const whatif::WhatIfRow& row) { return absl::StartsWith(WhatIfOutcome(row), "gets past"); };
-  if (std::any_of(e.what_ifs.rows.begin(), e.what_ifs.rows.end(), gets_past)) {
-    absl::StrAppend(&out, "; gets past: what failed is served");
-  }
   if (!e.what_ifs.fidelity.has_value()) return out;
   const replay::Fidelity& f = *e.what_ifs.fidelity;
   const double share = f.total == 0 ? 100.0 : 100.0 * static_cast<double>(f.matched) / static_cast<double>(f.total);

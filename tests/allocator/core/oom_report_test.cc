@@ -205,7 +205,7 @@ TEST(OomReportTest, ASmallStateByHand) {
       (std::vector<std::string>{
           "out of memory: 15.00 MiB requested (a segment of 16.00 MiB), device free 12.00 MiB of 64.00 MiB, "
           "reserved 52.00 MiB",
-          "verdict: fragmentation: without holes (free memory in pieces) the request fits with 24.00 MiB to spare; the "
+          "verdict: fragmentation: without holes (free pieces) the request fits with 24.00 MiB to spare; the "
           "free memory "
           "misses the new segment of 16.00 MiB by 4.00 MiB",
           "streams: another stream has 18.00 MiB free in one piece; streams do not share what the cache holds",

@@ -37,7 +37,7 @@ TEST_F(LinkedRuntimeTest, AProgramIsServedBySymbols) {
   const CommandResult run = DryRun(ASHLAR_AUDIT_CLIENT);
   EXPECT_EQ(run.out, kServed) << run.error;
   EXPECT_THAT(run.error, HasSubstr("1 x a newer function of a CUDA runtime that is linked in"));
-  EXPECT_THAT(run.error, HasSubstr("asked for by audit_client 1.00 MiB"));
+  EXPECT_THAT(run.error, HasSubstr("asked for by the program (audit_client) 1.00 MiB"));
 }
 
 TEST_F(LinkedRuntimeTest, WithoutTheAuditorItsOwnRuntimeAnswers) {

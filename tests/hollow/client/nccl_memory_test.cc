@@ -26,21 +26,19 @@ TEST_F(NcclMemoryTest, AReportTellsWhatCommunicatorsWereCalledFor) {
     setenv("NCCL_BUFFSIZE", "1048576", 1);
     void* ranks[2] = {};
     ASSERT_EQ(Nccl("ncclCommInitAll", static_cast<void**>(ranks), 2, static_cast<const int*>(nullptr)), 0);
-    auto* buffer = static_cast<float*>(Malloc(64));
+    void* const buffers[2] = {Malloc(64), Malloc(64)};
     ASSERT_EQ(Nccl("ncclGroupStart"), 0);
-    for (void* rank : ranks) {
-      EXPECT_EQ(Nccl("ncclAllReduce", static_cast<const void*>(buffer), static_cast<void*>(buffer), std::size_t{4},
-                     kFloat, kSum, rank, static_cast<void*>(nullptr)),
+    for (int rank = 0; rank < 2; ++rank) {
+      EXPECT_EQ(Nccl("ncclAllReduce", static_cast<const void*>(buffers[rank]), buffers[rank], std::size_t{4}, kFloat,
+                     kSum, ranks[rank], static_cast<void*>(nullptr)),
                 0);
     }
     EXPECT_EQ(Nccl("ncclGroupEnd"), 0);
     ASSERT_EQ(Nccl("ncclGroupStart"), 0);
-    EXPECT_EQ(Nccl("ncclSend", static_cast<const void*>(buffer), std::size_t{4}, kFloat, 1, ranks[0],
+    EXPECT_EQ(Nccl("ncclSend", static_cast<const void*>(buffers[0]), std::size_t{4}, kFloat, 1, ranks[0],
                    static_cast<void*>(nullptr)),
               0);
-    EXPECT_EQ(
-        Nccl("ncclRecv", static_cast<void*>(buffer), std::size_t{4}, kFloat, 0, ranks[1], static_cast<void*>(nullptr)),
-        0);
+    EXPECT_EQ(Nccl("ncclRecv", buffers[1], std::size_t{4}, kFloat, 0, ranks[1], static_cast<void*>(nullptr)), 0);
     EXPECT_EQ(Nccl("ncclGroupEnd"), 0);
     for (void* rank : ranks) EXPECT_EQ(Nccl("ncclCommDestroy", rank), 0);
   });

@@ -60,13 +60,21 @@ TEST_F(RunUnderTest, BeneathDryRunTheHistoryIsOfTheDevice) {
   EXPECT_LT(events(served), 200) << "of some segments";
 }
 
+// What the driver said is in use has segments in the place of allocations where the program is served.
+std::string WithoutDriver(const std::string& text) {
+  const std::size_t begin = text.find("beside: the context");
+  if (begin == std::string::npos) return text;
+  const std::size_t line = text.rfind('\n', begin) + 1;
+  return text.substr(0, line) + text.substr(text.find("\n\n", begin));
+}
+
 TEST_F(RunUnderTest, TheRecordIsOfTheProgramServedOrNot) {
   EXPECT_EQ(RunUnder("--record -o a.ashlar", kLeak).code, 0);
   const CommandResult both = RunUnder("--record --serve -o b.ashlar", kLeak);
   EXPECT_THAT(both.error, AllOf(HasSubstr("served 1 allocation and 0 frees"), HasSubstr("the history is in b.ashlar")));
   const CommandResult a = Shell("ashlar explain a.ashlar"), b = Shell("ashlar explain b.ashlar");
   EXPECT_THAT(a.out, AllOf(HasSubstr("NOT FREED   (5.00 MiB"), HasSubstr("LeakHere")));
-  EXPECT_EQ(a.out, b.out);
+  EXPECT_EQ(WithoutDriver(a.out), WithoutDriver(b.out));
   EXPECT_THAT(RunUnder("--record --serve", ASHLAR_RECORD_CLIENT " fail").error, HasSubstr("OUT OF MEMORY"));
 }
 
