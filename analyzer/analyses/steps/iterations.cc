@@ -22,15 +22,15 @@ constexpr std::size_t kLeastRounds = 3;
 bool IsInsideFrame(const trace::Frame& frame) {
   const std::string file = absl::StrReplaceAll(frame.file, {{"\\", "/"}});
   return absl::StrContains(file, "torch/nn/modules/") || absl::StrContains(file, "torch/optim/") ||
-         absl::StrContains(file, "torch/autograd/") || frame.function == "forward" || frame.function == "backward" ||
-         frame.function == "__init__";
+         absl::StrContains(file, "torch/autograd/") || frame.function == "forward" || frame.function == "__init__" ||
+         IsBackwardFrame(frame);
 }
 
 bool IsProgramLine(const trace::StackTable& stacks, trace::StackId stack) {
   bool has_python = false;
   for (const trace::FrameId id : stacks.stack(stack)) {
     const trace::Frame& frame = stacks.frame(id);
-    if (IsInsideFrame(frame) || absl::StrContains(frame.function, "torch::autograd::Engine")) return false;
+    if (IsInsideFrame(frame)) return false;
     has_python = has_python || IsPythonFrame(frame);
   }
   return has_python;
@@ -46,16 +46,12 @@ bool DoRoundsFree(const std::vector<EventIndex>& begins, const std::vector<Event
   return 2 * freeing >= begins.size() - 1;
 }
 
-bool HasFrames(const trace::StackTable& stacks, trace::StackId stack) {
-  return stack < stacks.stack_count() && !stacks.stack(stack).empty();
-}
-
+// The threads of the autograd engine run no Python: what has no frames is theirs.
 bool IsOfBackward(const trace::StackTable& stacks, trace::StackId stack) {
+  if (stack >= stacks.stack_count() || stacks.stack(stack).empty()) return true;
   const auto frames = stacks.stack(stack);
-  return std::any_of(frames.begin(), frames.end(), [&stacks](trace::FrameId id) {
-    const trace::Frame& frame = stacks.frame(id);
-    return frame.function == "backward" || absl::StrContains(frame.function, "torch::autograd::Engine");
-  });
+  return std::any_of(frames.begin(), frames.end(),
+                     [&stacks](trace::FrameId id) { return IsBackwardFrame(stacks.frame(id)); });
 }
 
 bool IsOfPass(const trace::StackTable& stacks, trace::StackId stack) {
@@ -87,9 +83,11 @@ class PassReader {
          ++at) {
       const trace::Event& event = timeline_.events()[static_cast<std::size_t>(at)];
       if (event.action != trace::Action::kAlloc) continue;
-      const bool has_frames = HasFrames(stacks_, event.stack);
-      if (!has_frames && !are_others_allowed) return {};  // the autograd engine's: the pass of a step
-      if (has_frames && IsOfPass(stacks_, event.stack)) out.push_back({at, FramesOf(event.stack)});
+      if (IsOfPass(stacks_, event.stack)) {
+        out.push_back({at, FramesOf(event.stack)});
+      } else if (!are_others_allowed && IsOfBackward(stacks_, event.stack)) {
+        return {};  // the pass of a step
+      }
     }
     return out;
   }
@@ -145,9 +143,8 @@ std::vector<EventIndex> PassesAfterBackward(const timeline::Timeline& timeline, 
   for (EventIndex at = std::max<EventIndex>(step.begin, 0); at < std::min(step.end, timeline.event_count()); ++at) {
     const trace::Event& event = timeline.events()[static_cast<std::size_t>(at)];
     if (event.action != trace::Action::kAlloc) continue;
-    const bool has_frames = HasFrames(stacks, event.stack);
-    if (!has_frames || IsOfBackward(stacks, event.stack)) last = at;
-    if (has_frames && IsOfPass(stacks, event.stack)) passes.push_back(at);
+    if (IsOfPass(stacks, event.stack)) passes.push_back(at);
+    if (IsOfBackward(stacks, event.stack)) last = at;
   }
   if (last < 0) return {};
   std::vector<EventIndex> begins = RoundsIn(timeline, &stacks, {last + 1, step.end});

@@ -47,12 +47,6 @@ bool IsNamedOptimizerStep(const trace::Frame& frame, string_view file) {
   return std::any_of(kWords.begin(), kWords.end(), [&base](string_view word) { return absl::StrContains(base, word); });
 }
 
-bool IsBackward(const trace::Frame& frame, bool is_python) {
-  if (is_python) return frame.function == "backward";
-  return absl::StrContains(frame.function, "torch::autograd::Engine::") ||
-         absl::StrContains(frame.function, "torch::autograd::python::PythonEngine::");
-}
-
 bool IsEvaluation(const trace::Frame& frame) {
   static constexpr std::array<string_view, 14> kFunctions = {
       "eval",      "evaluate", "evaluation_loop", "evaluation_step",  "eval_step",       "eval_epoch",
@@ -130,7 +124,7 @@ ProgramPart PartOf(const trace::StackTable& stacks, trace::StackId stack,
   std::array<bool, 8> seen = {};
   const auto see = [&seen](ProgramPart part) { seen[static_cast<std::size_t>(part)] = true; };
   for (const trace::FrameId id : stacks.stack(stack)) {
-    if (IsBackward(stacks.frame(id), IsPythonFrame(stacks.frame(id)))) see(ProgramPart::kBackward);
+    if (IsBackwardFrame(stacks.frame(id))) see(ProgramPart::kBackward);
   }
   const std::vector<CallFrame> frames = CallFramesOf(stacks, stack);
   if (IsMadeByOptimizer(frames, training_steps)) see(ProgramPart::kOptimizer);
@@ -156,6 +150,12 @@ ProgramPart PartOf(const trace::StackTable& stacks, trace::StackId stack,
 }  // namespace
 
 bool IsPythonFrame(const trace::Frame& frame) { return absl::EndsWith(frame.file, ".py"); }
+
+bool IsBackwardFrame(const trace::Frame& frame) {
+  if (IsPythonFrame(frame)) return frame.function == "backward";
+  return absl::StrContains(frame.function, "torch::autograd::Engine::") ||
+         absl::StrContains(frame.function, "torch::autograd::python::PythonEngine::");
+}
 
 bool IsTorchFrame(const trace::Frame& frame) {
   return absl::StrContains(frame.file, "/torch/") || absl::StrContains(frame.file, "\\torch\\");

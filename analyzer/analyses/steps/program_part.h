@@ -47,6 +47,8 @@ class ProgramParts {
 };
 
 bool IsPythonFrame(const trace::Frame& frame);
+// A Python function `backward`, or the autograd engine's C++.
+bool IsBackwardFrame(const trace::Frame& frame);
 // Of PyTorch itself, as opposed to the user's code and other packages.
 bool IsTorchFrame(const trace::Frame& frame);
 
