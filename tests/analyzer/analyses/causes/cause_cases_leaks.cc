@@ -10,16 +10,11 @@ SeededInput OutputsKept(int steps, std::uint64_t bytes, int every) {
   SeededRun run({.capacity_bytes = 80 * kGiB});
   Model(run, 6, 64 * kMiB);
   for (int step = 0; step < steps; ++step) {
-    Blocks saved;
-    Blocks gradients;
-    Forward(run, 6, 16 * kMiB, saved);
-    if (step % every == 0) {
+    Step(run, 6, 16 * kMiB, 64 * kMiB, [&] {
+      if (step % every != 0) return;
       run.At({{"model.py", 50, "features"}, {"model.py", 33, "forward"}, kMain});
       run.Allocate(bytes);
-    }
-    Backward(run, 6, 64 * kMiB, saved, gradients);
-    Optimize(run, 6, 64 * kMiB);
-    run.Free(gradients);
+    });
   }
   return run.Finish();
 }
@@ -112,12 +107,7 @@ SeededInput RolloutsKept(int updates, std::uint64_t bytes) {
       run.Allocate(bytes);
       run.Free(hidden);
     }
-    Blocks saved;
-    Blocks gradients;
-    Forward(run, 6, 16 * kMiB, saved);
-    Backward(run, 6, 16 * kMiB, saved, gradients);
-    Optimize(run, 6, 16 * kMiB);
-    run.Free(gradients);
+    Step(run, 6, 16 * kMiB, 16 * kMiB);
   }
   return run.Finish();
 }
@@ -128,15 +118,13 @@ SeededInput BrokenBatchesKept(std::uint64_t bytes) {
   Model(run, 6, 64 * kMiB);
   for (int step = 0; step < 48; ++step) {
     const bool is_broken = step < 36 && (step * 7) % 5 < 2;
-    Blocks saved;
-    Blocks gradients;
     run.At({{"train.py", 58, "main"}});
     core::Block* const batch = run.Allocate(2 * kMiB);
-    Forward(run, 6, bytes, saved);
-    if (!is_broken) {
-      Backward(run, 6, 64 * kMiB, saved, gradients);
-      Optimize(run, 6, 64 * kMiB);
-      run.Free(gradients);
+    if (is_broken) {
+      Blocks kept;
+      Forward(run, 6, bytes, kept);
+    } else {
+      Step(run, 6, bytes, 64 * kMiB);
     }
     run.Free(batch);
   }
@@ -148,14 +136,7 @@ SeededInput MetricOverEpochs(int epochs, std::uint64_t bytes) {
   SeededRun run({.capacity_bytes = 80 * kGiB});
   Model(run, 6, 64 * kMiB);
   for (int epoch = 0; epoch < epochs; ++epoch) {
-    for (int step = 0; step < 2; ++step) {
-      Blocks saved;
-      Blocks gradients;
-      Forward(run, 6, 16 * kMiB, saved);
-      Backward(run, 6, 64 * kMiB, saved, gradients);
-      Optimize(run, 6, 64 * kMiB);
-      run.Free(gradients);
-    }
+    for (int step = 0; step < 2; ++step) Step(run, 6, 16 * kMiB, 64 * kMiB);
     for (int batch = 0; batch < 12; ++batch) {
       run.At({{"train.py", 80, "batches"}, {"train.py", 81, "main"}});
       core::Block* const images = run.Allocate(24 * kMiB);
@@ -175,12 +156,7 @@ SeededInput EmptiedEachStep(int steps, int every) {
   SeededRun run({.capacity_bytes = 80 * kGiB});
   Model(run, 6, 64 * kMiB);
   for (int step = 0; step < steps; ++step) {
-    Blocks saved;
-    Blocks gradients;
-    Forward(run, 6, 32 * kMiB, saved);
-    Backward(run, 6, 64 * kMiB, saved, gradients);
-    Optimize(run, 6, 64 * kMiB);
-    run.Free(gradients);
+    Step(run, 6, 32 * kMiB, 64 * kMiB);
     if (step % every == every - 1) run.EmptyCache();
   }
   return run.Finish();

@@ -48,6 +48,22 @@ inline void Optimize(SeededRun& run, int layers, std::uint64_t layer_bytes) {
   for (int layer = 0; layer < layers; ++layer) run.Free(run.Allocate(layer_bytes));
 }
 
+// A whole step: `between` runs after the pass forward, with nothing of it freed.
+template <typename Between>
+void Step(SeededRun& run, int layers, std::uint64_t bytes, std::uint64_t layer_bytes, Between between) {
+  Blocks saved;
+  Blocks gradients;
+  Forward(run, layers, bytes, saved);
+  between();
+  Backward(run, layers, layer_bytes, saved, gradients);
+  Optimize(run, layers, layer_bytes);
+  run.Free(gradients);
+}
+
+inline void Step(SeededRun& run, int layers, std::uint64_t bytes, std::uint64_t layer_bytes) {
+  Step(run, layers, bytes, layer_bytes, [] {});
+}
+
 }  // namespace ashlar::tests
 
 #endif  // ASHLAR_TESTS_ANALYZER_ANALYSES_CAUSES_TRAINING_PARTS_H_
