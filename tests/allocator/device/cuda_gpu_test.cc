@@ -135,5 +135,35 @@ TEST_F(CudaGpuTest, BlocksKeepWhatIsWritten) {
   }
 }
 
+// What sleeps gives its pages to others and comes back as it was, through memory of the host and through a file.
+TEST_F(CudaGpuTest, WhatSleepsComesBackAsItWas) {
+  for (const Keep keep : {Keep::kHost, Keep::kFile}) {
+    core::CachingAllocator allocator(device_.get(),
+                                     *policy::ParseConf("expandable_segments:True", policy::Compat::kTorch210));
+    std::vector<core::Block*> live;
+    for (int value = 1; value <= 6; ++value) {
+      const absl::StatusOr<core::Block*> block =
+          allocator.Allocate(static_cast<std::uint64_t>(value) * 7 * kMiB, Stream{0});
+      ASSERT_TRUE(block.ok()) << block.status();
+      live.push_back(*block);
+      Fill((*block)->address, (*block)->requested_bytes, value);
+    }
+    const absl::StatusOr<SleepReport> slept = allocator.Sleep({.keep = keep});
+    ASSERT_TRUE(slept.ok()) << slept.status();
+    EXPECT_EQ(core::Inspection(allocator).heap().reserved_bytes(), 0u);
+    const std::uint64_t others = *device_->AllocateSegment(64 * kMiB);
+    Fill(others, 64 * kMiB, 99);
+    ASSERT_TRUE(device_->FreeSegment(others).ok());
+    ASSERT_TRUE(allocator.Wake({}).ok());
+    for (std::size_t i = 0; i < live.size(); ++i) {
+      EXPECT_TRUE(IsAll(live[i]->address, live[i]->requested_bytes, static_cast<int>(i) + 1));
+      allocator.Free(live[i]);
+    }
+    allocator.EmptyCache();
+    EXPECT_TRUE(allocator.TakeDeviceError().ok());
+    EXPECT_EQ(device_->unreturned_bytes(), 0u);
+  }
+}
+
 }  // namespace
 }  // namespace ashlar::device
