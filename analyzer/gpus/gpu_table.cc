@@ -137,8 +137,8 @@ constexpr Gpu Card(absl::string_view name, absl::string_view driver_name, absl::
           lazy_context_bytes};
 }
 
-constexpr Gpu OfHost(Gpu gpu) {
-  gpu.is_host_memory = true;
+constexpr Gpu Unified(Gpu gpu) {
+  gpu.has_unified_memory = true;
   return gpu;
 }
 
@@ -220,8 +220,8 @@ constexpr Gpu kGpus[] = {
     Card("H20", "NVIDIA H20", "H100", 9, 0, kH20, Printed(95.00, "github.com/Tencent-Hunyuan/Hunyuan3D-Part issue 9"),
          MeasuredMib(440, "github.com/Tencent-Hunyuan/Hunyuan3D-Part issue 9")),
     Card("GH200", "NVIDIA GH200 480GB", "H100", 9, 0, kGH200, Measured(102'005'473'280, kQuery), std::nullopt),
-    OfHost(Card("GB10", "NVIDIA GB10", "A100", 12, 1, kGB10,
-                Printed(121.69, "github.com/MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 47"), std::nullopt)),
+    Unified(Card("GB10", "NVIDIA GB10", "A100", 12, 1, kGB10,
+                 Printed(121.69, "github.com/MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 47"), std::nullopt)),
     Card("H200", "NVIDIA H200", "H200", 9, 0, kH200, MeasuredMib(143'156, kProperties),
          MeasuredMib(524, "a posted out-of-memory message")),
     Card("B200", "NVIDIA B200", "H200", 10, 0, kB200, MeasuredMib(182'631, kProperties),
@@ -296,7 +296,7 @@ std::string CapabilityText(Capability of) { return absl::StrCat(of.major, ".", o
 
 absl::Span<const Gpu> Gpus() { return kGpus; }
 
-const Gpu* GpuOfHostMemory(std::uint64_t total_bytes) {
+const Gpu* UnifiedMemoryGpu(std::uint64_t total_bytes) {
   constexpr double kMostApart = 0.04;
   const auto apart = [total_bytes](const Gpu& gpu) {
     const auto total = static_cast<double>(gpu.total_bytes.value);
@@ -305,7 +305,7 @@ const Gpu* GpuOfHostMemory(std::uint64_t total_bytes) {
   const absl::Span<const Gpu> gpus = Gpus();
   const auto nearest =
       std::min_element(gpus.begin(), gpus.end(), [&apart](const Gpu& a, const Gpu& b) { return apart(a) < apart(b); });
-  return nearest->is_host_memory && apart(*nearest) <= kMostApart ? &*nearest : nullptr;
+  return nearest->has_unified_memory && apart(*nearest) <= kMostApart ? &*nearest : nullptr;
 }
 
 std::string GpuNames() {

@@ -66,7 +66,7 @@ struct Gpu {
   std::optional<GpuFact> lazy_context_bytes = {};
   // Its memory is the host's own: cudaMemGetInfo gives the host's MemFree as free, which has neither other programs'
   // memory nor the page cache (github.com/unslothai/unsloth pull request 10704, measured on a GB10).
-  bool is_host_memory = false;
+  bool has_unified_memory = false;
 
   constexpr Capability capability() const { return {compute_major, compute_minor}; }
 };
@@ -94,7 +94,7 @@ absl::StatusOr<Gpu> GpuNamed(absl::string_view name);
 
 // The one with the host's memory that has about as much (releases of its system leave up to 4 % more or less), where no
 // other card is nearer; nullptr: none.
-const Gpu* GpuOfHostMemory(std::uint64_t total_bytes);
+const Gpu* UnifiedMemoryGpu(std::uint64_t total_bytes);
 
 // "A10, A100-40GB, ...": in the table's order.
 std::string GpuNames();

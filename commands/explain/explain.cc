@@ -272,16 +272,16 @@ bool TellsTheSame(const Explanation& a, const Explanation& b, bool is_chained) {
 }
 
 // Of the device, by the size that the message tells.
-std::string HostMemoryCardOf(const formats::OomMessage& message) {
+std::string UnifiedMemoryCardOf(const formats::OomMessage& message) {
   if (!message.total.has_value()) return "";
-  return std::string(CardOfHostMemory(message.total->MiddleBytes()));
+  return std::string(UnifiedMemoryCard(message.total->MiddleBytes()));
 }
 
 }  // namespace
 
 Explanation ExplainMessage(const formats::OomMessage& message, const ExplainSettings& options) {
   const analyses::OomMessageVerdict verdict = analyses::JudgeOomMessage(
-      message, {.capacity_bytes = options.replay.capacity_bytes, .host_memory_card = HostMemoryCardOf(message)});
+      message, {.capacity_bytes = options.replay.capacity_bytes, .unified_memory_card = UnifiedMemoryCardOf(message)});
   Explanation out;
   out.source = absl::StrCat("out-of-memory message (", message.family, ")", message.truncated ? ", cut off" : "");
   out.verdict = {Headline(message, verdict.kind),

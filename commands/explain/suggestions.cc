@@ -115,7 +115,7 @@ std::vector<Suggestion> OfMessage(const Explanation& e) {
     case OomVerdict::kHealthy:
       return {};
     case OomVerdict::kOutside:
-      if (HasNote(e, "host_memory_device")) {
+      if (HasNote(e, "unified_memory")) {
         return {
             {Proof::kUnproven,
              kFreeTheHost,

@@ -186,8 +186,8 @@ class CardReplays {
 
 }  // namespace
 
-absl::string_view CardOfHostMemory(std::uint64_t total_bytes) {
-  const gpus::Gpu* const gpu = gpus::GpuOfHostMemory(total_bytes);
+absl::string_view UnifiedMemoryCard(std::uint64_t total_bytes) {
+  const gpus::Gpu* const gpu = gpus::UnifiedMemoryGpu(total_bytes);
   return gpu == nullptr ? absl::string_view() : gpu->name;
 }
 

@@ -67,7 +67,7 @@ struct CardsAsked {
 };
 
 // The name of a card that has the host's own memory, of such a size; empty: none.
-absl::string_view CardOfHostMemory(std::uint64_t total_bytes);
+absl::string_view UnifiedMemoryCard(std::uint64_t total_bytes);
 
 // InvalidArgument where the history has nothing to replay.
 absl::StatusOr<CardTable> ReplayOnCards(const Input& history, const CardsAsked& asked, const Progress& progress);

@@ -298,8 +298,7 @@ void WriteFragmentation(const OomMessage& message, OomMessageVerdict& verdict) {
   const bool under_limit = verdict.limit_headroom && verdict.missing->value_bytes <= 0;
   const ByteSpan& spare = under_limit ? *verdict.limit_headroom : *verdict.headroom;
   const bool is_full = verdict.kind == OomVerdict::kNearlyFull;
-  const bool is_to_the_last = std::any_of(verdict.notes.begin(), verdict.notes.end(),
-                                          [](const trace::Note& note) { return note.name == "free_to_the_last"; });
+  const bool is_to_the_last = verdict.HasNote("free_to_the_last");
   Add(out,
       absl::StrCat(is_full ? "Nearly full" : "Fragmentation", ": ", core::kWithoutHoles, " the request fits with ",
                    Print(spare.value_bytes), " to spare; ",
@@ -329,9 +328,7 @@ void WriteOtherProcess(const OomMessage& message, OomMessageVerdict& verdict) {
     Add(out, absl::StrCat("Memory outside this allocator: ", Print(verdict.outside->value_bytes),
                           " of the device is held "
                           "elsewhere, far more than a context (0.5 to 1.8 GiB); without it the request fits."));
-    const bool is_of_host = std::any_of(verdict.notes.begin(), verdict.notes.end(),
-                                        [](const trace::Note& note) { return note.name == "host_memory_device"; });
-    Add(out, is_of_host
+    Add(out, verdict.HasNote("unified_memory")
                  ? "It is memory of the host: of its programs, and its page cache. /proc/meminfo tells them apart."
                  : "Who holds it is not in this message: look at the device's process list (nvidia-smi, "
                    "rocm-smi, npu-smi).");

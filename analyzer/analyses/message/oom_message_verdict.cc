@@ -55,9 +55,9 @@ class Judge {
  public:
   Judge(const OomMessage& message, const OomJudgeOptions& options) : message_(message) {
     verdict_.notes = message.notes;
-    if (!options.host_memory_card.empty()) {
-      Note("host_memory_device",
-           absl::StrCat("a device of this size is a ", options.host_memory_card,
+    if (!options.unified_memory_card.empty()) {
+      Note("unified_memory",
+           absl::StrCat("a device of this size is a ", options.unified_memory_card,
                         ", whose memory is the host's own: what is free is the host's MemFree, so that the memory of "
                         "all programs and the page cache lie outside; nvidia-smi does not list them"));
     }
@@ -282,10 +282,7 @@ class Judge {
     if (StraddlesZero(*verdict_.headroom)) verdict_.verdict_certain = false;
   }
 
-  bool HasNote(absl::string_view name) const {
-    return std::any_of(message_.notes.begin(), message_.notes.end(),
-                       [&](const trace::Note& note) { return note.name == name; });
-  }
+  bool HasNote(absl::string_view name) const { return message_.FindNote(name) != nullptr; }
 
   // MPS and CuPy: what is held, what else counts against the limit, and the request, against the limit.
   void DecideByLimit() {
@@ -450,6 +447,10 @@ absl::string_view VerdictName(OomVerdict verdict) {
 }
 
 std::string VerdictWords(OomVerdict verdict) { return absl::StrReplaceAll(VerdictName(verdict), {{"_", " "}}); }
+
+bool OomMessageVerdict::HasNote(absl::string_view name) const {
+  return std::any_of(notes.begin(), notes.end(), [name](const trace::Note& note) { return note.name == name; });
+}
 
 OomMessageVerdict JudgeOomMessage(const OomMessage& message, const OomJudgeOptions& options) {
   return Judge(message, options).Run();

@@ -73,7 +73,7 @@ struct OomAccounting {
 
 struct OomJudgeOptions {
   std::optional<std::uint64_t> capacity_bytes;  // of the device, used where the message does not tell it
-  std::string host_memory_card = {};            // the device by its size, where its memory is the host's own
+  std::string unified_memory_card = {};         // the device by its size, where its memory is the host's own
 };
 
 struct OomMessageVerdict {
@@ -100,6 +100,8 @@ struct OomMessageVerdict {
   std::string next_step;                // two sentences: how to learn more
   std::vector<std::string> next_lines;  // the exact lines for it (Python), empty where there are none
   std::vector<trace::Note> notes;       // the message's own notes come first
+
+  bool HasNote(absl::string_view name) const;
 };
 
 OomMessageVerdict JudgeOomMessage(const formats::OomMessage& message, const OomJudgeOptions& options);

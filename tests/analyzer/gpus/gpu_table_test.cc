@@ -51,14 +51,14 @@ TEST(GpuTable, CardsAreInOrderOfMemoryAndEachValueHasASource) {
 }
 
 // Totals that systems of such machines print, and those of the cards nearby.
-TEST(GpuTable, ACardWithTheHostsMemoryIsToldByItsSize) {
+TEST(GpuTable, ACardWithUnifiedMemoryIsToldByItsSize) {
   for (const double gib : {119.64, 121.69, 124.5}) {
-    const Gpu* const gpu = GpuOfHostMemory(static_cast<std::uint64_t>(gib * (1 << 30)));
+    const Gpu* const gpu = UnifiedMemoryGpu(static_cast<std::uint64_t>(gib * (1 << 30)));
     ASSERT_NE(gpu, nullptr) << gib;
     EXPECT_EQ(gpu->name, "GB10");
   }
   for (const double gib : {0.0, 22.05, 79.25, 93.1, 95.0, 110.0, 128.0, 139.8, 1000.0}) {
-    EXPECT_EQ(GpuOfHostMemory(static_cast<std::uint64_t>(gib * (1 << 30))), nullptr) << gib;
+    EXPECT_EQ(UnifiedMemoryGpu(static_cast<std::uint64_t>(gib * (1 << 30))), nullptr) << gib;
   }
 }
 
