@@ -188,6 +188,10 @@ inline constexpr char kCallsOriginKey[] = "ashlar_calls_origin";
 // The setting with a device's name, where such a trace says it.
 inline std::string DeviceNameKey(int device) { return "ashlar_device_" + std::to_string(device) + "_name"; }
 
+// The settings with what each library of the process held of a device when the snapshot was made: this and a number
+// from 0 on. "1048576 2 libnccl.so.2": bytes, allocations, the file of the code that asked.
+inline std::string DeviceLibraryKey(int device) { return "ashlar_device_" + std::to_string(device) + "_library_"; }
+
 // The setting with a device's memory, where such a trace says it.
 inline std::string DeviceTotalKey(int device) { return "ashlar_device_" + std::to_string(device) + "_total_bytes"; }
 

@@ -4,7 +4,10 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "analyzer/analyses/state/live_stacks.h"
 #include "analyzer/formats/native/device_calls.h"
 #include "analyzer/libraries/owners.h"
@@ -26,6 +29,23 @@ std::optional<std::uint64_t> Setting(const trace::Snapshot& snapshot, const std:
   return is_known ? std::optional(bytes) : std::nullopt;
 }
 
+void SortByBytes(std::vector<OwnedBytes>& owners) {
+  std::stable_sort(owners.begin(), owners.end(),
+                   [](const OwnedBytes& a, const OwnedBytes& b) { return a.bytes > b.bytes; });
+}
+
+// "1048576 2 libnccl.so.2"
+std::optional<OwnedBytes> ReadOwned(absl::string_view text) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits(' ', 2));
+  OwnedBytes out;
+  if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &out.bytes) || !absl::SimpleAtoi(parts[1], &out.blocks)) {
+    return std::nullopt;
+  }
+  out.file = std::string(parts[2]);
+  out.owner = libraries::OwnerOf(out.file);
+  return out;
+}
+
 }  // namespace
 
 ByLibrary ByLibraryAt(const timeline::State& state, const trace::Snapshot& snapshot, int device) {
@@ -42,12 +62,33 @@ ByLibrary ByLibraryAt(const timeline::State& state, const trace::Snapshot& snaps
     of.file = file;
     out.owners.push_back(std::move(of));
   }
-  std::stable_sort(out.owners.begin(), out.owners.end(),
-                   [](const OwnedBytes& a, const OwnedBytes& b) { return a.bytes > b.bytes; });
+  SortByBytes(out.owners);
   out.in_use_bytes = Setting(snapshot, formats::DeviceInUseKey(device));
   const std::optional<std::uint64_t> asked = Setting(snapshot, formats::DeviceAskedKey(device));
   if (out.in_use_bytes.has_value() && asked.has_value()) {
     out.rest_bytes = *out.in_use_bytes - std::min(*out.in_use_bytes, *asked);
+  }
+  return out;
+}
+
+std::optional<ByLibrary> ByLibraryBeside(const trace::Snapshot& snapshot, int device,
+                                         std::optional<std::uint64_t> in_use_bytes) {
+  if (!snapshot.settings.has_value()) return std::nullopt;
+  ByLibrary out;
+  const std::string prefix = trace::DeviceLibraryKey(device);
+  const auto& values = snapshot.settings->values;
+  std::uint64_t asked = 0;
+  for (auto it = values.lower_bound(prefix); it != values.end() && absl::StartsWith(it->first, prefix); ++it) {
+    std::optional<OwnedBytes> owned = ReadOwned(it->second);
+    if (!owned.has_value()) continue;
+    asked += owned->bytes;
+    out.owners.push_back(*std::move(owned));
+  }
+  if (out.owners.size() < 2) return std::nullopt;
+  SortByBytes(out.owners);
+  if (in_use_bytes.has_value() && *in_use_bytes >= asked) {
+    out.in_use_bytes = in_use_bytes;
+    out.rest_bytes = *in_use_bytes - asked;
   }
   return out;
 }

@@ -1,5 +1,5 @@
-// Whose the memory of a device is, of a program that asks the device itself: by the library whose code asked, and
-// what the driver says is in use beside that.
+// Whose the memory of a device is: by the library whose code asked, and what is in use beside that. Of a program that
+// asks the device itself, and of the libraries beside PyTorch's allocator.
 //
 //   const ByLibrary whose = ByLibraryAt(timeline.StateAt(moment), snapshot, /*device=*/0);
 //   whose.owners.front().owner   // "NCCL"
@@ -27,12 +27,17 @@ struct OwnedBytes {
 
 struct ByLibrary {
   std::vector<OwnedBytes> owners;  // most bytes first
-  // By the driver's word, when most had been asked for: of all processes. nullopt: it was not asked.
+  // Of all processes. By the driver's word, when most had been asked for; nullopt: it was not asked.
   std::optional<std::uint64_t> in_use_bytes = {};
   std::optional<std::uint64_t> rest_bytes = {};  // of that, what the program had not asked for
 };
 
 ByLibrary ByLibraryAt(const timeline::State& state, const trace::Snapshot& snapshot, int device);
+
+// As a snapshot of PyTorch's allocator says it, of the moment when it was made (trace::DeviceLibraryKey); nullopt where
+// it says of no library but that allocator. `in_use_bytes`: of the device, by all; nullopt: not known.
+std::optional<ByLibrary> ByLibraryBeside(const trace::Snapshot& snapshot, int device,
+                                         std::optional<std::uint64_t> in_use_bytes);
 
 }  // namespace ashlar::answers
 

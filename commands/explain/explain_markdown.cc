@@ -120,7 +120,7 @@ void AppendByLibraryTable(const answers::Explanation& e, std::string& out) {
     rows.push_back({FormatBytes(of.bytes), FormatCount(of.blocks), MarkdownText(of.owner)});
   }
   if (e.memory.by_library->rest_bytes.has_value()) {
-    rows.push_back({FormatBytes(*e.memory.by_library->rest_bytes), "", "beside, by the driver"});
+    rows.push_back({FormatBytes(*e.memory.by_library->rest_bytes), "", "beside: the context, kernels, others"});
   }
   AppendMarkdownTable("By library", "", {"bytes", "blocks", "library"}, {"---:", "---:", "---"}, rows, out);
 }

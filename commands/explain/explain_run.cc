@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -17,6 +19,7 @@
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/request_replay.h"
 #include "analyzer/whatif/what_if_input.h"
+#include "commands/explain/by_library.h"
 #include "commands/explain/explain.h"
 #include "commands/explain/picture/picture_maker.h"
 #include "commands/shared/traced_run.h"
@@ -192,6 +195,14 @@ Explanation OfTimeline(const analyses::CauseContext& context, const KnownDevice&
   return out;
 }
 
+// Of the device, by all, when the snapshot was made: known where that was at the failed request.
+std::optional<std::uint64_t> InUseWhenMade(const analyses::CauseContext& context, const OomAccounting& then) {
+  const analyses::CauseHistory& history = *context.history;
+  if (history.moment != history.timeline->last_event()) return std::nullopt;
+  if (!then.total_bytes.has_value() || !then.free_bytes.has_value()) return std::nullopt;
+  return *then.total_bytes - std::min(*then.total_bytes, *then.free_bytes);
+}
+
 // And those that a snapshot gives beside it.
 Explanation OfRecord(const analyses::CauseContext& context, const KnownDevice& device, const trace::Snapshot& snapshot,
                      const ObservedRun& run) {
@@ -200,6 +211,7 @@ Explanation OfRecord(const analyses::CauseContext& context, const KnownDevice& d
   out.memory.holders.labels = LinesByLabel(run.timeline, context.history->moment, snapshot.labels, kMostLabels);
   out.memory.holders.names = context.history->held;
   out.memory.host = FiguresOf(snapshot.host);
+  out.memory.by_library = ByLibraryBeside(snapshot, run.device, InUseWhenMade(context, out.memory.accounting));
   if (!NotesOnUnwinding(run.timeline).empty()) out.verdict.next = ObserverInTime();
   return out;
 }

@@ -239,7 +239,10 @@ void AppendByLibrary(const answers::Explanation& e, std::string& out) {
   if (!e.memory.by_library.has_value()) return;
   const answers::ByLibrary& whose = *e.memory.by_library;
   if (whose.owners.size() < 2 && !whose.rest_bytes.has_value()) return;
-  AppendSection("BY LIBRARY", "live allocations by the library that asked the device for them, at the same moment",
+  const bool is_beside = !e.memory.at_end.has_value();  // PyTorch's allocator
+  AppendSection("BY LIBRARY",
+                is_beside ? "what the process held of the device by the library that asked, as the snapshot was made"
+                          : "live allocations by the library that asked the device for them, at the same moment",
                 out);
   for (const answers::OwnedBytes& of : whose.owners) {
     out += absl::StrFormat("  %11s  in %6s blocks  %s\n", FormatBytes(of.bytes), FormatCount(of.blocks),
@@ -247,8 +250,8 @@ void AppendByLibrary(const answers::Explanation& e, std::string& out) {
   }
   if (!whose.rest_bytes.has_value()) return;
   out += absl::StrFormat("  %11s  beside: ", FormatBytes(*whose.rest_bytes));
-  AppendWrapped(absl::StrCat("the context, kernels, what pools hold, other processes: the driver said ",
-                             FormatBytes(*whose.in_use_bytes), " in use"),
+  AppendWrapped(absl::StrCat("the context, kernels, what pools hold, other processes: ",
+                             is_beside ? "" : "the driver said ", FormatBytes(*whose.in_use_bytes), " in use"),
                 15, out);
 }
 

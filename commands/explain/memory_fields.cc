@@ -183,10 +183,13 @@ const Fields<answers::ByLibrary>& FieldsOf<answers::ByLibrary>() {
   using answers::ByLibrary;
   static const auto* fields = new Fields<ByLibrary>(
       Fields<ByLibrary>("by_library")
-          .Add("owners", &ByLibrary::owners, "Live allocations by the library whose code asked, most bytes first.")
+          .Add("owners", &ByLibrary::owners,
+               "Live allocations by the library whose code asked, most bytes first; beside PyTorch's allocator as the "
+               "snapshot was made.")
           .Add("in_use_bytes", &ByLibrary::in_use_bytes,
-               "Of the device, by all processes, as the driver said when the program had asked for most; null: it was "
-               "not asked.")
+               "Of the device, by all processes, as the driver said when the program had asked for most, or as it was "
+               "at "
+               "the failed request of PyTorch's allocator; null: not known.")
           .Add("rest_bytes", &ByLibrary::rest_bytes,
                "Of that, what the program had not asked for: its context and kernels, what pools hold, other "
                "processes."));

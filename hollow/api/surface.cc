@@ -156,4 +156,12 @@ bool ashlar_hollow_is_workspace(uint64_t address, uint64_t bytes) {
   return ashlar::hollow::IsWorkspace(address, bytes);
 }
 
+size_t ashlar_hollow_libraries(int ordinal, char* text, size_t size) {
+  Process& process = TheProcess();
+  ashlar::hollow::LibraryLines lines(text, size);
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  for (const auto& [file, held] : process.allocations.ByLibrary(ordinal)) lines.Add(held, file);
+  return lines.used();
+}
+
 void ashlar_hollow_set_line(ashlar_hollow_line line) { ashlar::hollow::SetLineTeller(line); }

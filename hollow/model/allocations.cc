@@ -67,6 +67,17 @@ Allocations::LibraryBytes Allocations::PeakByLibrary(int device) const {
   return out;
 }
 
+std::map<std::string_view, HeldBytes> Allocations::ByLibrary(int device) const {
+  std::map<std::string_view, HeldBytes> out;
+  for (const auto& [address, allocation] : by_address_) {
+    if (allocation.device != device || !allocation.is_counted()) continue;
+    HeldBytes& of = out[allocation.library];
+    of.bytes += allocation.size_bytes;
+    of.blocks += 1;
+  }
+  return out;
+}
+
 void KnownBytes::Know(std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 0) return;
   std::uint64_t begin = address;

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "hollow/abi/library_lines.h"
+
 namespace ashlar::hollow {
 
 enum class MemoryKind : std::uint8_t {
@@ -55,6 +57,8 @@ class Allocations {
   // What each library had of the device's memory, as it asked for it, when all of them had most together.
   using LibraryBytes = std::map<std::string_view, std::uint64_t>;
   LibraryBytes PeakByLibrary(int device) const;
+  // What each has now.
+  std::map<std::string_view, HeldBytes> ByLibrary(int device) const;
 
   std::uint64_t pinned_bytes() const { return pinned_bytes_; }
   std::uint64_t pinned_peak_bytes() const { return pinned_peak_bytes_; }

@@ -16,8 +16,6 @@ namespace ashlar::record {
 
 using interpose::CallReal;
 
-inline std::uint64_t NumberOf(const void* handle) { return reinterpret_cast<std::uint64_t>(handle); }
-
 // `asked` is called afterwards, when a pitch is known. A call without a place for the answer only fails.
 template <typename Pointer, typename AskedOf, typename... Arguments>
 int Allocate(const Caller& caller, Pointer** pointer, AskedOf asked, Arguments... arguments) {

@@ -8,11 +8,15 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ashlar/export.h"
+#include "hollow/abi/library_lines.h"
 #include "hollow/interpose/stand_in.h"
+#include "hollow/record/books.h"
 #include "hollow/record/log.h"
 #include "hollow/record/stacks.h"
 
@@ -74,6 +78,7 @@ struct LogRecorder {
 
   Log log;
   Stacks stacks;
+  Books books;
   std::int64_t start_us = 0;
   std::map<int, Usage> usage;  // by device
   bool has_torch = false;
@@ -111,6 +116,7 @@ class Writer {
     return out;
   }
   Stacks& stacks() const { return g_recorder->stacks; }
+  Books& books() const { return g_recorder->books; }
   Log& log() const { return g_recorder->log; }
   bool IsUsageDue(int device, std::uint64_t bytes) const { return g_recorder->IsUsageDue(device, bytes); }
   void NoteUsage(int device, const DeviceBytes& memory) const {
@@ -197,6 +203,7 @@ void TellAllocation(const Caller& caller, const Asked& asked, std::uint64_t addr
     LogRow row = writer.Start('a');
     row.Decimal(std::int64_t{device}).Hex(address).Decimal(asked.bytes).Hex(asked.stream).Decimal(stack);
     writer.Append(row.Text(interpose::TextOf(caller.name)));
+    writer.books().Allocate({device, asked.bytes, writer.stacks().FileOf(stack)}, address);
   }
   if (!IsStreamOrdered(caller.name)) TellUsage(device, asked.bytes);
 }
@@ -214,21 +221,31 @@ void TellFailure(const Caller& caller, const Asked& asked, int result) {
   writer.Append(row);
 }
 
+namespace {
+
+// What the thread's last free gave up, which it takes back where it fails.
+thread_local std::optional<Books::Holding> t_freed;
+
+}  // namespace
+
 void TellFree(const Caller& caller, const void* pointer) {
+  t_freed.reset();
   if (IsLeftOut(caller)) return;
   const std::uint64_t stack = NumberOfStack(caller);
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   LogRow row = writer.Start('d');
-  row.Hex(reinterpret_cast<std::uint64_t>(pointer)).Decimal(stack).Text(interpose::TextOf(caller.name));
+  row.Hex(NumberOf(pointer)).Decimal(stack).Text(interpose::TextOf(caller.name));
   writer.Append(row);
+  t_freed = writer.books().Free(NumberOf(pointer));
 }
 
 void TellKept(const void* pointer, int result) {
   const Writer writer(Writer::Look::kNot);
   if (!writer) return;
   LogRow row = writer.Start('k');
-  writer.Append(row.Hex(reinterpret_cast<std::uint64_t>(pointer)).Decimal(std::int64_t{result}));
+  writer.Append(row.Hex(NumberOf(pointer)).Decimal(std::int64_t{result}));
+  if (t_freed.has_value()) writer.books().Allocate(*t_freed, NumberOf(pointer));
 }
 
 void TellReset(const Caller& caller, int device) {
@@ -236,6 +253,7 @@ void TellReset(const Caller& caller, int device) {
   if (!writer) return;
   LogRow row = writer.Start('x');
   writer.Append(row.Decimal(std::int64_t{device}).Text(interpose::TextOf(caller.name)));
+  writer.books().Reset(device);
 }
 
 void TellCreated(const Caller& caller, const Asked& asked, std::uint64_t handle) {
@@ -245,6 +263,7 @@ void TellCreated(const Caller& caller, const Asked& asked, std::uint64_t handle)
   LogRow row = writer.Start('c');
   row.Decimal(std::int64_t{asked.device}).Hex(handle).Decimal(asked.bytes).Decimal(stack);
   writer.Append(row.Text(interpose::TextOf(caller.name)));
+  writer.books().Create({asked.device, asked.bytes, writer.stacks().FileOf(stack)}, handle);
 }
 
 void TellMapped(const Caller& caller, const Mapping& mapping) {
@@ -255,6 +274,7 @@ void TellMapped(const Caller& caller, const Mapping& mapping) {
     LogRow row = writer.Start('m');
     row.Hex(mapping.address).Decimal(mapping.bytes).Hex(mapping.handle).Decimal(mapping.offset).Decimal(stack);
     writer.Append(row.Text(interpose::TextOf(caller.name)));
+    writer.books().Map(mapping.handle, mapping.bytes, mapping.address);
   }
   TellUsage(CurrentDevice(), mapping.bytes);
 }
@@ -266,6 +286,17 @@ void TellUnmapped(const Caller& caller, std::uint64_t address, std::uint64_t byt
   LogRow row = writer.Start('u');
   row.Hex(address).Decimal(bytes).Decimal(stack).Text(interpose::TextOf(caller.name));
   writer.Append(row);
+  writer.books().Unmap(address, bytes);
 }
 
 }  // namespace ashlar::record
+
+// What the process holds of the device by the file of the code that asked, as library_lines.h writes it; 0: nothing is
+// recorded. For what we put into programs of Python: it has no header, and is looked up by name.
+extern "C" ASHLAR_EXPORT std::size_t ashlar_record_libraries(int device, char* text, std::size_t size) {
+  ashlar::hollow::LibraryLines lines(text, size);
+  const ashlar::record::Writer writer(ashlar::record::Writer::Look::kNot);
+  if (!writer) return 0;
+  for (const auto& [file, held] : writer.books().Of(device)) lines.Add(held, file);
+  return lines.used();
+}

@@ -30,6 +30,8 @@ DeviceBytes MemoryOfDevice();
 
 using interpose::Name;
 
+inline std::uint64_t NumberOf(const void* handle) { return reinterpret_cast<std::uint64_t>(handle); }
+
 // Unknown until the first call.
 enum class Recording : int { kUnknown, kOff, kOn };
 extern std::atomic<Recording> g_recording;

@@ -150,20 +150,26 @@ std::vector<const void*> Stacks::UnknownFrames(const Stack& stack) const {
 std::uint64_t Stacks::Add(const Stack& stack, const std::vector<const void*>& unknown,
                           const std::vector<CodeName>& names, Log& log) {
   for (std::size_t i = 0; i < unknown.size(); ++i) {
-    const auto [frame, is_new] = frames_.try_emplace(unknown[i], frames_.size());
+    const auto [frame, is_new] = frames_.try_emplace(unknown[i], Frame{frames_.size()});
     if (!is_new) continue;
+    frame->second.file = *files_.insert(names[i].file).first;
     const std::string_view function = names[i].function.empty() ? "-" : std::string_view(names[i].function);
     LogRow row('f');
-    row.Decimal(frame->second).Hex(names[i].offset).Text(function.substr(0, kMostNameBytes)).Text(names[i].file);
+    row.Decimal(frame->second.number).Hex(names[i].offset).Text(function.substr(0, kMostNameBytes)).Text(names[i].file);
     log.Append(row.Finish());
   }
   const auto [number, is_new] = stacks_.try_emplace(KeyOf(stack), stacks_.size());
   if (!is_new) return number->second;
+  callers_.push_back(frames_.at(stack.frames[0]).file);
   LogRow row('s');
   row.Decimal(number->second);
-  for (std::size_t i = 0; i < stack.count; ++i) row.Decimal(frames_.at(stack.frames[i]));
+  for (std::size_t i = 0; i < stack.count; ++i) row.Decimal(frames_.at(stack.frames[i]).number);
   log.Append(row.Finish());
   return number->second;
+}
+
+std::string_view Stacks::FileOf(std::uint64_t number) const {
+  return number < callers_.size() ? callers_[number] : std::string_view();
 }
 
 }  // namespace ashlar::record

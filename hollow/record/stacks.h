@@ -13,7 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -52,10 +54,18 @@ class Stacks {
   // The stack's number, which it may have got meanwhile. `names` are of `unknown`.
   std::uint64_t Add(const Stack& stack, const std::vector<const void*>& unknown, const std::vector<CodeName>& names,
                     Log& log);
+  // Of the code that made the call, the stack's innermost frame; it lasts as long as this.
+  std::string_view FileOf(std::uint64_t number) const;
 
  private:
   std::unordered_map<std::uint64_t, std::uint64_t> stacks_;  // by what their addresses come to, 64 bits
-  std::unordered_map<const void*, std::uint64_t> frames_;
+  struct Frame {
+    std::uint64_t number = 0;
+    std::string_view file = {};  // into files_
+  };
+  std::unordered_map<const void*, Frame> frames_;
+  std::set<std::string> files_;
+  std::vector<std::string_view> callers_;  // index = the stack's number; into files_
 };
 
 }  // namespace ashlar::record

@@ -38,6 +38,10 @@ ASHLAR_EXPORT void ashlar_hollow_forget(uint64_t address, uint64_t bytes);
 ASHLAR_EXPORT bool ashlar_hollow_is_known(uint64_t address, uint64_t bytes);
 // Whether the program gave cuBLAS these bytes to work in.
 ASHLAR_EXPORT bool ashlar_hollow_is_workspace(uint64_t address, uint64_t bytes);
+// Writes what each library of this process holds of device `ordinal`, by the file of the code that asked for it, a line
+// "bytes allocations file" for each, into at most `size` bytes, the final 0 among them. Gives how many bytes that is.
+// A line that does not fit whole is left out.
+ASHLAR_EXPORT size_t ashlar_hollow_libraries(int ordinal, char* text, size_t size);
 // Writes the line of the program that is under way, such as "train.py:12 step", in at most `size` bytes, the final 0
 // among them; false where it knows none. Called without locks, on the thread that read a made-up value; NULL: nobody.
 typedef bool (*ashlar_hollow_line)(char* text, size_t size);

@@ -33,6 +33,17 @@ std::string ListDifference(const Allocations& allocations, const std::map<std::u
     if ((allocations.At(address) != nullptr) != (model.count(address) > 0)) return "a start is not one";
   }
   for (const auto& [address, own] : model) pinned += own.is_on_host() ? own.size_bytes : 0;
+  for (const int device : {0, 1}) {
+    HeldBytes held;
+    for (const auto& [address, own] : model) {
+      const bool is_of_device = own.device == device && !own.is_on_host();
+      held.bytes += is_of_device ? own.size_bytes : 0;
+      held.blocks += is_of_device ? 1 : 0;
+    }
+    const auto told = allocations.ByLibrary(device);
+    if (told.size() > 1 || (held.blocks == 0) != told.empty()) return "there are other libraries";
+    if (!told.empty() && told.begin()->second != held) return "a library's bytes are wrong";
+  }
   return allocations.pinned_bytes() == pinned ? "" : "pinned bytes are wrong";
 }
 
@@ -85,6 +96,20 @@ TEST(AllocationsTest, ThePeakOfPinnedMemoryStays) {
   allocations.Add({.address = 100, .size_bytes = 20, .kind = MemoryKind::kHost});
   EXPECT_EQ(allocations.pinned_bytes(), 50U);
   EXPECT_EQ(allocations.pinned_peak_bytes(), 80U);
+}
+
+TEST(LibraryLinesTest, ALineIsThereWholeOrNotAtAll) {
+  char text[40];
+  LibraryLines lines(text, sizeof(text));
+  EXPECT_STREQ(text, "");
+  lines.Add({4096, 2}, "libnccl.so.2");
+  lines.Add({1, 1}, "a name that is too long for what is left");
+  lines.Add({7, 1}, "a\nb");
+  EXPECT_STREQ(text, "4096 2 libnccl.so.2\n7 1 a?b\n");
+  EXPECT_EQ(lines.used(), std::string(text).size());
+  LibraryLines none(nullptr, 0);
+  none.Add({1, 1}, "a");
+  EXPECT_EQ(none.used(), 0U);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "hollow", "python"))
 
 from ashlar_hollow import holders  # noqa: E402
-from ashlar_hollow.holders import reading, record, roots  # noqa: E402
+from ashlar_hollow.holders import libraries, reading, record, roots  # noqa: E402
 
 MIB = 1 << 20
 
@@ -652,6 +652,40 @@ class Texts(unittest.TestCase):
             self.assertTrue(roots.is_library(file), file)
         for file in (__file__, "<stdin>", "<ipython-input-3-abc>", "/tmp/ipykernel_7/1.py"):
             self.assertFalse(roots.is_library(file), file)
+
+
+class Libraries(unittest.TestCase):
+    """What each library holds, as the library that is preloaded writes it."""
+
+    TEXTS = {0: b"900 2 /lib/libc10_cuda.so\n20 1 /home/me/my lib\xff.so\n3 1 \n", 1: b""}
+
+    def told(self, device, text, size):
+        text.value = self.TEXTS[device]
+        return len(self.TEXTS[device])
+
+    def added(self, snapshot, **how):
+        with mock.patch.object(libraries, "_told", [lambda *_: 0, self.told]):
+            libraries.add_to(snapshot, **how)
+        return snapshot.get("allocator_settings")
+
+    def test_they_are_settings_of_the_snapshot(self):
+        added = self.added({"allocator_settings": {"max_split_size": -1}, "device_traces": [[], []]})
+        self.assertEqual(added, {
+            "max_split_size": -1,
+            "ashlar_device_0_library_0": "900 2 /lib/libc10_cuda.so",
+            "ashlar_device_0_library_1": "20 1 /home/me/my lib\\xff.so",
+            "ashlar_device_0_library_2": "3 1 ",
+        })
+
+    def test_folders_are_left_out_where_names_are(self):
+        added = self.added({"allocator_settings": {}, "device_traces": [[]]}, without_folders=True)
+        self.assertEqual(added["ashlar_device_0_library_1"], "20 1 my lib\\xff.so")
+
+    def test_a_snapshot_without_settings_or_a_process_without_our_libraries_stays_as_it_is(self):
+        self.assertIsNone(self.added({"device_traces": [[]]}))
+        snapshot = {"allocator_settings": {}, "device_traces": [[]]}
+        libraries.add_to(snapshot)
+        self.assertEqual(snapshot["allocator_settings"], {})
 
 
 if __name__ == "__main__":

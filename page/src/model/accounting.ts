@@ -42,10 +42,14 @@ function rowsOf(accounting: Accounting, isCalls: boolean): PartRow[] {
 }
 
 // "NCCL 2.00 GiB, the program (app) 1.00 GiB", where several libraries asked the device.
-function ownersOf(explanation: Explanation): string {
+function ownersOf(explanation: Explanation): string[] {
   const owners = explanation.by_library?.owners ?? [];
-  return owners.length < 2 ? '' : owners.map((of) => `${of.owner} ${bytes(of.bytes)}`).join(', ');
+  return owners.length < 2 ? [] : owners.map((of) => `${of.owner} ${bytes(of.bytes)}`);
 }
+
+// Those but the allocator that the snapshot is of, which reserved what the other rows are of.
+const kAllocator = "PyTorch's allocator";
+const besideAllocator = (explanation: Explanation) => ownersOf(explanation).filter((owner) => !owner.startsWith(kAllocator));
 
 // Null where the text has no such part.
 export function whereItWent(explanation: Explanation): WhereItWent | null {
@@ -54,6 +58,9 @@ export function whereItWent(explanation: Explanation): WhereItWent | null {
   const whole = accounting.total_bytes ?? accounting.reserved_bytes;
   if (whole === null || (isCalls && accounting.total_bytes === null)) return null;
   const rows = rowsOf(accounting, isCalls);
-  if (isCalls && rows.length > 0 && rows[0].kind === 'live') rows[0].remark = ownersOf(explanation);
+  if (isCalls && rows.length > 0 && rows[0].kind === 'live') rows[0].remark = ownersOf(explanation).join(', ');
+  const outside = rows.find((row) => row.kind === 'outside');
+  const beside = isCalls ? [] : besideAllocator(explanation);
+  if (outside && beside.length > 0) outside.remark = [...beside, 'CUDA context, other processes'].join(', ');
   return { title: `Where ${bytes(whole)}${accounting.total_bytes === null ? ' reserved' : ''} went`, whole, rows };
 }

@@ -11,6 +11,7 @@ import { LiveSet } from '../../src/model/live_set';
 import { hit, holesFirst, layOut } from '../../src/model/map_layout';
 import { RunData } from '../../src/model/run_data';
 import { slotOf } from '../../src/model/segments';
+import { whereItWent } from '../../src/model/accounting';
 import { cost } from '../../src/model/cost';
 import { Series } from '../../src/model/series';
 import { bytes } from '../../src/view/format';
@@ -54,6 +55,15 @@ describe('accounting', () => {
       expect(parts.live! + parts.rounding! + parts.pending + parts.stranded + parts.whole_free + parts.private_free).toBe(parts.reserved);
       expect(parts.reserved).toBe(segments.filter((s) => s.begin <= m && m < s.end).reduce((sum, s) => sum + s.size, 0));
     }
+  });
+
+  it('says whose the memory outside of the allocator is', () => {
+    const accounting = { total_bytes: 100, reserved_bytes: 60, live_bytes: 60, outside_bytes: 30, free_bytes: 10 };
+    const owners = [{ owner: "PyTorch's allocator", bytes: 60 }, { owner: 'NCCL', bytes: 20 }];
+    const remarkOf = (by_library: unknown) =>
+      whereItWent({ accounting, by_library } as never)!.rows.find((row) => row.kind === 'outside')!.remark;
+    expect(remarkOf(null)).toBe('CUDA context, other libraries and processes');
+    expect(remarkOf({ owners })).toBe('NCCL 20 B, CUDA context, other processes');
   });
 
   it('charges a hole between two blocks inversely to their sizes', () => {

@@ -117,8 +117,11 @@ class OwnedBytes:
 
 @dataclasses.dataclass(frozen=True)
 class ByLibrary:
-    owners: Tuple[OwnedBytes, ...]  # Live allocations by the library whose code asked, most bytes first.
-    # Of the device, by all processes, as the driver said when the program had asked for most; null: it was not asked.
+    # Live allocations by the library whose code asked, most bytes first; beside PyTorch's allocator as the snapshot was
+    # made.
+    owners: Tuple[OwnedBytes, ...]
+    # Of the device, by all processes, as the driver said when the program had asked for most, or as it was at the
+    # failed request of PyTorch's allocator; null: not known.
     in_use_bytes: Optional[int]
     # Of that, what the program had not asked for: its context and kernels, what pools hold, other processes.
     rest_bytes: Optional[int]

@@ -1,7 +1,9 @@
 // Snapshots that lack something: no events, one event, no frames, several devices. Each still gets a useful answer, and
 // what is not known is null. Every snapshot goes through the file format.
+#include <map>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "analyzer/formats/torch/torch_snapshot.h"
 #include "commands/explain/explain.h"
 #include "commands/explain/explain_report.h"
@@ -269,6 +271,50 @@ TEST(ExplainSnapshotTest, OfSeveralDevicesTheBusiestOrTheOneAskedFor) {
     const absl::Status status = Explain(snapshot, WithDevice(device)).status();
     EXPECT_THAT(std::string(status.message()), HasSubstr("no device " + std::to_string(device)));
   }
+}
+
+// 124 MiB of 1 GiB are free beside 880 MiB of the allocator's and 15 of NCCL's.
+trace::Snapshot FailedBesideNccl() {
+  Recording run("", kGiB);
+  for (int i = 0; i < 9; ++i) run.Allocate(100 * kMiB);
+  EXPECT_EQ(run.Allocate(200 * kMiB), nullptr);
+  trace::Snapshot snapshot = run.Finish();
+  std::map<std::string, std::string>& values = snapshot.settings->values;
+  values[trace::DeviceLibraryKey(0) + "0"] = absl::StrCat(880 * kMiB, " 9 /lib/libc10_cuda.so");
+  values[trace::DeviceLibraryKey(0) + "1"] = absl::StrCat(15 * kMiB, " 3 /lib/libnccl.so.2");
+  values[trace::DeviceLibraryKey(1) + "0"] = "5 1 of another device";
+  return snapshot;
+}
+
+TEST(ExplainSnapshotTest, LibrariesBesideTheAllocatorHaveTheirBytes) {
+  const nlohmann::json of = Explained(FailedBesideNccl())["by_library"];
+  ASSERT_EQ(of["owners"].size(), 2u);
+  EXPECT_EQ(of["owners"][0]["owner"], "PyTorch's allocator");
+  EXPECT_EQ(of["owners"][1]["owner"], "NCCL");
+  EXPECT_EQ(of["owners"][1]["bytes"], 15 * kMiB);
+  EXPECT_EQ(of["owners"][1]["blocks"], 3);
+}
+
+TEST(ExplainSnapshotTest, WhatNoLibraryHasIsToldWhereTheSnapshotWasMadeAtTheFailure) {
+  trace::Snapshot snapshot = FailedBesideNccl();
+  answers::ExplainSettings options;
+  options.replay.capacity_bytes = kGiB;
+  const absl::StatusOr<answers::Explanation> then = Explain(snapshot, options);
+  ASSERT_TRUE(then.ok()) << then.status();
+  ASSERT_TRUE(then->memory.by_library.has_value());
+  EXPECT_EQ(then->memory.by_library->in_use_bytes, 900 * kMiB);
+  EXPECT_EQ(then->memory.by_library->rest_bytes, 5 * kMiB);
+  EXPECT_THAT(report::ToText(*then), HasSubstr("15.00 MiB  in      3 blocks  NCCL (libnccl.so.2)"));
+  trace::Event later = snapshot.device_traces[0].back();
+  later.action = trace::Action::kAnnotate;
+  snapshot.device_traces[0].push_back(later);
+  EXPECT_TRUE(Explained(snapshot, options)["by_library"]["rest_bytes"].is_null());
+}
+
+TEST(ExplainSnapshotTest, LinesOfLibrariesThatAreNoneAndTheAllocatorAloneAreNoSection) {
+  trace::Snapshot snapshot = FailedBesideNccl();
+  snapshot.settings->values[trace::DeviceLibraryKey(0) + "1"] = "20 libnccl.so.2";
+  EXPECT_TRUE(Explained(snapshot)["by_library"].is_null());
 }
 
 TEST(ExplainSnapshotTest, AnEmptySnapshotIsAnAnswerToo) {

@@ -214,9 +214,21 @@ int Cost(int turns) {
   return 0;
 }
 
+// What the recorder says is held of both devices, behind what the program said.
+void PrintLibraries() {
+  using Libraries = std::size_t (*)(int, char*, std::size_t);
+  const auto libraries = reinterpret_cast<Libraries>(dlsym(RTLD_DEFAULT, "ashlar_record_libraries"));
+  char text[4096];
+  for (int device = 0; libraries != nullptr && device < 2; ++device) {
+    libraries(device, text, sizeof(text));
+    std::printf("device %d\n%s", device, text);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (std::getenv("PRINT_LIBRARIES") != nullptr) std::atexit(PrintLibraries);
   const char* what = argc > 1 ? argv[1] : "";
   const char* how = argc > 2 ? argv[2] : "";
   const auto is = [what](const char* name) { return std::strcmp(what, name) == 0; };

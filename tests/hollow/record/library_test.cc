@@ -140,6 +140,45 @@ TEST(RecordLibraryTest, WhatTheDriverSaysIsInUseIsTold) {
   EXPECT_EQ(values.at(formats::DeviceAskedKey(0)), absl::StrCat(5 * kMiB));
 }
 
+// By device, of the lines behind the client's own.
+std::map<int, std::uint64_t> BytesTold(const std::string& output) {
+  std::map<int, std::uint64_t> out;
+  std::vector<std::string> lines = absl::StrSplit(output.substr(output.find("device 0")), '\n', absl::SkipEmpty());
+  int device = -1;
+  for (const std::string& line : lines) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    if (words.front() == "device") {
+      device = std::stoi(words[1]);
+      out[device] = 0;
+    } else {
+      out[device] += std::stoull(words[0]);
+      EXPECT_TRUE(absl::EndsWith(line, "/record_client")) << line;
+    }
+  }
+  return out;
+}
+
+TEST(RecordLibraryTest, WhatLibrariesHoldNowIsWhatTheLogSaysIsAlive) {
+  const std::string torch = absl::StrCat("torch ", ASHLAR_FAKE_TORCH);
+  for (const std::string& what :
+       {std::string("kinds"), std::string("threads"), std::string("bad-frees"), std::string("fail"), torch}) {
+    SCOPED_TRACE(what);
+    const Recorded run = RunClient(what, "PRINT_LIBRARIES=1");
+    std::map<int, std::uint64_t> alive = {{0, 0}, {1, 0}};
+    for (const trace::SnapshotSegment& segment : SnapshotOf(run).segments) alive[segment.device] += segment.size_bytes;
+    EXPECT_EQ(BytesTold(run.output), alive);
+  }
+}
+
+TEST(RecordLibraryTest, MemoryThatIsMappedStillIsHeld) {
+  EXPECT_EQ(BytesTold(RunClient("virtual", "PRINT_LIBRARIES=1").output),
+            (std::map<int, std::uint64_t>{{0, 4 * kMiB}, {1, 0}}));
+}
+
+TEST(RecordLibraryTest, AResetLeavesNothingToLibraries) {
+  EXPECT_EQ(BytesTold(RunClient("reset", "PRINT_LIBRARIES=1").output), (std::map<int, std::uint64_t>{{0, 0}, {1, 0}}));
+}
+
 TEST(RecordLibraryTest, AFreeThatFailsFreesNothing) {
   const Recorded run = RunClient("bad-frees");
   EXPECT_EQ(run.output, "result 1\n");

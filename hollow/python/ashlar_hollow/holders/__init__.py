@@ -19,7 +19,7 @@ import os
 import sys
 import time
 
-from . import calls, record, roots, tensors
+from . import calls, libraries, record, roots, tensors
 from .record import KEY, OUT_OF_MEMORY, PEAK, PEAK_KEY
 from .redaction import Redaction
 from .walk import Bounded, Limits, Walk
@@ -99,7 +99,7 @@ class Names(object):
     def taking(self, torch, when, is_at_end=False):
         """Gives a function that puts the names into a snapshot made within, those that are taken or known."""
         if not self.is_due() or not self._may(torch):
-            yield lambda snapshot: self._add_peak(snapshot, when)
+            yield lambda snapshot: self._add_beside(snapshot, when)
             return
         taking = Taking(torch, self.limits, self.redaction)
         self.is_under_way = True
@@ -141,16 +141,17 @@ class Names(object):
         """What was taken before."""
         if self.newest is not None:
             snapshot[KEY] = self.newest
-        self._add_peak(snapshot, when)
+        self._add_beside(snapshot, when)
 
-    def _add_peak(self, snapshot, when):
-        """Not where a request has failed: that is the moment then."""
+    def _add_beside(self, snapshot, when):
+        """What the heap is not asked for. The peak's names not where a request has failed: that is the moment then."""
+        libraries.add_to(snapshot, without_folders=self.redaction is not None)
         failed = self.newest is not None and self.newest["when"] == OUT_OF_MEMORY
         if self.peak is not None and when != OUT_OF_MEMORY and not failed:
             snapshot[PEAK_KEY] = self.peak
 
     def _add(self, taking, snapshot, when, is_at_end):
-        self._add_peak(snapshot, when)
+        self._add_beside(snapshot, when)
         try:
             taking.add_to(snapshot, when, is_at_end)
             self.newest = snapshot[KEY]
