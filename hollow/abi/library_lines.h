@@ -2,7 +2,7 @@
 // libnccl.so.2".
 //
 //   LibraryLines lines(text, size);
-//   lines.Add({1048576, 2}, "libnccl.so.2");
+//   lines.Add(1048576, 2, "libnccl.so.2");
 //   return lines.used();   // bytes of `text`, without the final 0
 //
 // A line that does not fit whole is left out. Not thread-safe.
@@ -18,13 +18,6 @@
 
 namespace ashlar::hollow {
 
-struct HeldBytes {
-  std::uint64_t bytes = 0;
-  std::uint64_t blocks = 0;
-
-  bool operator==(const HeldBytes&) const = default;
-};
-
 class LibraryLines {
  public:
   // `text` has room for `size` bytes, the final 0 among them.
@@ -33,8 +26,8 @@ class LibraryLines {
   }
 
   // `file` empty: not known.
-  void Add(const HeldBytes& held, std::string_view file) {
-    std::string line = std::to_string(held.bytes) + " " + std::to_string(held.blocks) + " " + std::string(file);
+  void Add(std::uint64_t bytes, std::uint64_t blocks, std::string_view file) {
+    std::string line = std::to_string(bytes) + " " + std::to_string(blocks) + " " + std::string(file);
     std::replace(line.begin(), line.end(), '\n', '?');
     line += '\n';
     if (used_ + line.size() >= size_) return;

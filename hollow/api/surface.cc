@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "ashlar/hollow.h"
+#include "hollow/abi/library_lines.h"
 #include "hollow/api/cublas/cublas.h"
 #include "hollow/api/cuda/stream_work.h"
 #include "hollow/api/cuda/streams.h"
@@ -160,7 +161,7 @@ size_t ashlar_hollow_libraries(int ordinal, char* text, size_t size) {
   Process& process = TheProcess();
   ashlar::hollow::LibraryLines lines(text, size);
   const std::lock_guard<std::mutex> lock(process.mutex);
-  for (const auto& [file, held] : process.allocations.ByLibrary(ordinal)) lines.Add(held, file);
+  for (const auto& [file, held] : process.allocations.ByLibrary(ordinal)) lines.Add(held.bytes, held.blocks, file);
   return lines.used();
 }
 

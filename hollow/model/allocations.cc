@@ -67,11 +67,11 @@ Allocations::LibraryBytes Allocations::PeakByLibrary(int device) const {
   return out;
 }
 
-std::map<std::string_view, HeldBytes> Allocations::ByLibrary(int device) const {
-  std::map<std::string_view, HeldBytes> out;
+std::map<std::string_view, Allocations::Held> Allocations::ByLibrary(int device) const {
+  std::map<std::string_view, Held> out;
   for (const auto& [address, allocation] : by_address_) {
     if (allocation.device != device || !allocation.is_counted()) continue;
-    HeldBytes& of = out[allocation.library];
+    Held& of = out[allocation.library];
     of.bytes += allocation.size_bytes;
     of.blocks += 1;
   }

@@ -14,8 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "hollow/abi/library_lines.h"
-
 namespace ashlar::hollow {
 
 enum class MemoryKind : std::uint8_t {
@@ -57,8 +55,14 @@ class Allocations {
   // What each library had of the device's memory, as it asked for it, when all of them had most together.
   using LibraryBytes = std::map<std::string_view, std::uint64_t>;
   LibraryBytes PeakByLibrary(int device) const;
+  struct Held {
+    std::uint64_t bytes = 0;
+    std::uint64_t blocks = 0;
+
+    bool operator==(const Held&) const = default;
+  };
   // What each has now.
-  std::map<std::string_view, HeldBytes> ByLibrary(int device) const;
+  std::map<std::string_view, Held> ByLibrary(int device) const;
 
   std::uint64_t pinned_bytes() const { return pinned_bytes_; }
   std::uint64_t pinned_peak_bytes() const { return pinned_peak_bytes_; }

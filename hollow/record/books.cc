@@ -1,8 +1,5 @@
 #include "hollow/record/books.h"
 
-#include <algorithm>
-#include <iterator>
-
 namespace ashlar::record {
 
 void Books::Allocate(const Holding& holding, std::uint64_t address) { by_address_[address] = holding; }
@@ -33,11 +30,11 @@ void Books::Reset(int device) {
   std::erase_if(by_address_, [&](const auto& entry) { return entry.second.device == device; });
 }
 
-std::map<std::string_view, hollow::HeldBytes> Books::Of(int device) const {
-  std::map<std::string_view, hollow::HeldBytes> out;
+std::map<std::string_view, Books::Held> Books::Of(int device) const {
+  std::map<std::string_view, Held> out;
   for (const auto& [address, holding] : by_address_) {
     if (holding.device != device) continue;
-    hollow::HeldBytes& of = out[holding.file];
+    Held& of = out[holding.file];
     of.bytes += holding.bytes;
     of.blocks += 1;
   }

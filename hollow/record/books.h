@@ -13,8 +13,6 @@
 #include <optional>
 #include <string_view>
 
-#include "hollow/abi/library_lines.h"
-
 namespace ashlar::record {
 
 class Books {
@@ -35,7 +33,11 @@ class Books {
   void Unmap(std::uint64_t address, std::uint64_t bytes);
   void Reset(int device);
 
-  std::map<std::string_view, hollow::HeldBytes> Of(int device) const;
+  struct Held {
+    std::uint64_t bytes = 0;
+    std::uint64_t blocks = 0;
+  };
+  std::map<std::string_view, Held> Of(int device) const;
 
  private:
   std::map<std::uint64_t, Holding> by_address_;

@@ -13,7 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include "ashlar/export.h"
 #include "hollow/abi/library_lines.h"
 #include "hollow/interpose/stand_in.h"
 #include "hollow/record/books.h"
@@ -293,10 +292,11 @@ void TellUnmapped(const Caller& caller, std::uint64_t address, std::uint64_t byt
 
 // What the process holds of the device by the file of the code that asked, as library_lines.h writes it; 0: nothing is
 // recorded. For what we put into programs of Python: it has no header, and is looked up by name.
-extern "C" ASHLAR_EXPORT std::size_t ashlar_record_libraries(int device, char* text, std::size_t size) {
+extern "C" __attribute__((visibility("default"))) std::size_t ashlar_record_libraries(int device, char* text,
+                                                                                      std::size_t size) {
   ashlar::hollow::LibraryLines lines(text, size);
   const ashlar::record::Writer writer(ashlar::record::Writer::Look::kNot);
   if (!writer) return 0;
-  for (const auto& [file, held] : writer.books().Of(device)) lines.Add(held, file);
+  for (const auto& [file, held] : writer.books().Of(device)) lines.Add(held.bytes, held.blocks, file);
   return lines.used();
 }

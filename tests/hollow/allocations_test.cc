@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "hollow/abi/library_lines.h"
 #include "tests/hollow/property.h"
 
 namespace ashlar::hollow {
@@ -34,7 +35,7 @@ std::string ListDifference(const Allocations& allocations, const std::map<std::u
   }
   for (const auto& [address, own] : model) pinned += own.is_on_host() ? own.size_bytes : 0;
   for (const int device : {0, 1}) {
-    HeldBytes held;
+    Allocations::Held held;
     for (const auto& [address, own] : model) {
       const bool is_of_device = own.device == device && !own.is_on_host();
       held.bytes += is_of_device ? own.size_bytes : 0;
@@ -102,13 +103,13 @@ TEST(LibraryLinesTest, ALineIsThereWholeOrNotAtAll) {
   char text[40];
   LibraryLines lines(text, sizeof(text));
   EXPECT_STREQ(text, "");
-  lines.Add({4096, 2}, "libnccl.so.2");
-  lines.Add({1, 1}, "a name that is too long for what is left");
-  lines.Add({7, 1}, "a\nb");
+  lines.Add(4096, 2, "libnccl.so.2");
+  lines.Add(1, 1, "a name that is too long for what is left");
+  lines.Add(7, 1, "a\nb");
   EXPECT_STREQ(text, "4096 2 libnccl.so.2\n7 1 a?b\n");
   EXPECT_EQ(lines.used(), std::string(text).size());
   LibraryLines none(nullptr, 0);
-  none.Add({1, 1}, "a");
+  none.Add(1, 1, "a");
   EXPECT_EQ(none.used(), 0U);
 }
 
