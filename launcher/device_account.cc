@@ -63,6 +63,17 @@ void AddSeen(const Share& share, const HollowMachine& machine, std::vector<Accou
   AddPart({"CUDA context", {context, context}, true, machine.context.mark, machine.context.source}, parts);
 }
 
+void AddInUse(const MachineValue& in_use, DeviceAccount& account) {
+  if (in_use.bytes == 0) return;
+  account.peak_bytes += in_use.bytes;
+  account.parts.push_back(
+      {"in use beside the program", {in_use.bytes, in_use.bytes}, true, in_use.mark, in_use.source});
+}
+
+AccountPart OnHost(std::uint64_t bytes) {
+  return {"the program on the host", {bytes, bytes}, false, libraries::kMeasured, "resident memory of this run"};
+}
+
 DeviceAccount AccountOfDevice(int ordinal, const std::vector<Share>& shares, const HollowMachine& machine) {
   DeviceAccount out{.ordinal = ordinal, .parts = {}};
   for (const Share& share : shares) {
@@ -88,11 +99,14 @@ libraries::BytesBetween DeviceAccount::Beside() const {
   return out;
 }
 
-std::optional<DeviceAccount> AccountOf(const RunResults& results, const HollowMachine& machine) {
+std::optional<DeviceAccount> AccountOf(const RunResults& results, const HollowMachine& machine,
+                                       std::uint64_t host_bytes) {
   std::optional<DeviceAccount> out;
   std::uint64_t most = 0;
   for (const auto& [ordinal, shares] : SharesOf(results)) {
     DeviceAccount account = AccountOfDevice(ordinal, shares, machine);
+    AddInUse(machine.in_use, account);
+    if (machine.has_unified_memory) account.parts.push_back(OnHost(host_bytes * shares.size()));
     const std::uint64_t bytes = account.peak_bytes + account.Beside().most_bytes;
     if (bytes <= most) continue;
     most = bytes;
@@ -101,10 +115,13 @@ std::optional<DeviceAccount> AccountOf(const RunResults& results, const HollowMa
   return out;
 }
 
-std::optional<Condition> ConditionOf(const DeviceAccount& account, std::uint64_t total_bytes) {
-  const std::uint64_t spare = total_bytes - std::min(total_bytes, account.peak_bytes);
+std::optional<Condition> ConditionOf(const DeviceAccount& account, const HollowMachine& machine) {
+  const std::uint64_t spare = machine.total.bytes - std::min(machine.total.bytes, account.peak_bytes);
   const std::uint64_t beside = account.Beside().most_bytes;
-  if (beside <= spare) return std::nullopt;
+  if (beside <= spare) {
+    if (!machine.has_unified_memory) return std::nullopt;
+    return Condition{"the host's other programs and its page cache", spare - beside};
+  }
   const auto largest = std::max_element(account.parts.begin(), account.parts.end(), [](const auto& a, const auto& b) {
     return (a.is_in_peak ? 0 : a.bytes.most_bytes) < (b.is_in_peak ? 0 : b.bytes.most_bytes);
   });

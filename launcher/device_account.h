@@ -30,22 +30,24 @@ struct AccountPart {
 
 struct DeviceAccount {
   int ordinal = 0;
-  std::uint64_t peak_bytes = 0;  // of all processes on it, as the accounting has it
+  std::uint64_t peak_bytes = 0;  // of all processes on it, as the accounting has it, and what is in use beside them
   std::vector<AccountPart> parts;
 
   libraries::BytesBetween Beside() const;  // of all parts that come on top
 };
 
-// Of the device that takes most with all that may come on top; nullopt: no process left its accounting.
-std::optional<DeviceAccount> AccountOf(const RunResults& results, const HollowMachine& machine);
+// Of the device that takes most with all that may come on top; nullopt: no process left its accounting. `host_bytes`:
+// the resident memory of the run's largest process, which counts where the device's memory is the host's.
+std::optional<DeviceAccount> AccountOf(const RunResults& results, const HollowMachine& machine,
+                                       std::uint64_t host_bytes);
 
 // What must not take more than so much, so that the device is enough.
 struct Condition {
-  std::string who;  // "NCCL"; "libraries" where none alone decides
+  std::string who;  // "NCCL"; "libraries" where none alone decides; of a host's memory its other programs
   std::uint64_t bytes = 0;
 };
 // nullopt: it is enough whatever they take, by the account.
-std::optional<Condition> ConditionOf(const DeviceAccount& account, std::uint64_t total_bytes);
+std::optional<Condition> ConditionOf(const DeviceAccount& account, const HollowMachine& machine);
 
 }  // namespace ashlar::cli
 

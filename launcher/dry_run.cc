@@ -109,6 +109,7 @@ void AddExplanation(const DryRunFlags& flags, const CardsOfReport& run, const an
     return;
   }
   ProcessMemory memory{.context_bytes = report.machine.context.bytes,
+                       .in_use_bytes = report.machine.in_use.bytes,
                        .addresses = report.machine.addresses,
                        .is_drawn = !flags.page.empty()};
   if (report.machine.has_limit) memory.total_bytes = report.machine.total.bytes;
@@ -266,6 +267,7 @@ int RunDryRun(DryRunFlags& flags) {
   report.program = flags.program;
   report.exit_code = *code;
   report.machine = *std::move(machine);
+  report.host_bytes = first.host_bytes;
   report.results = ReadResults((*folder)->path());
   CompleteLeft(report.machine, report.results);
   return FinishDryRun(flags, {*choice, first, relay}, std::move(report));

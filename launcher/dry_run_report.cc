@@ -135,16 +135,21 @@ std::vector<Assumption> Assumptions(const RunReport& report) {
   if (machine.has_limit) {
     out.push_back({"memory of a device", machine.total.bytes, machine.total.mark, machine.total.source});
   }
+  if (machine.in_use.bytes > 0 || machine.has_unified_memory) {
+    out.push_back({"in use beside the program", machine.in_use.bytes, machine.in_use.mark, machine.in_use.source});
+  }
   out.push_back({"time", std::nullopt, "assumed", TimeAssumed(report)});
   return out;
 }
 
-std::optional<DeviceAccount> AccountOf(const RunReport& report) { return AccountOf(report.results, report.machine); }
+std::optional<DeviceAccount> AccountOf(const RunReport& report) {
+  return AccountOf(report.results, report.machine, report.host_bytes);
+}
 
 std::optional<Condition> FitsUnless(const RunReport& report) {
   if (!report.machine.has_limit || FitOf(report) != FitState::kFits) return std::nullopt;
   const std::optional<DeviceAccount> account = AccountOf(report);
-  return account.has_value() ? ConditionOf(*account, report.machine.total.bytes) : std::nullopt;
+  return account.has_value() ? ConditionOf(*account, report.machine) : std::nullopt;
 }
 
 }  // namespace ashlar::cli

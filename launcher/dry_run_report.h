@@ -41,6 +41,7 @@ struct RunReport {
   int exit_code = 0;
   HollowMachine machine;
   RunResults results;
+  std::uint64_t host_bytes = 0;           // resident memory of the largest process
   const ProcessRun* explained = nullptr;  // in results: the first that failed, else the one that held most
   std::optional<answers::Explanation> explanation;
   std::optional<CardTable> cards;

@@ -67,12 +67,12 @@ std::string Headline(const RunReport& r) {
       break;
   }
   if (!r.machine.has_limit) return absl::StrCat("peak ", FormatBytes(peak), on);
-  const std::uint64_t spare = r.machine.total.bytes - std::min(peak, r.machine.total.bytes);
+  const std::uint64_t spare = r.machine.RoomBytes() - std::min(peak, r.machine.RoomBytes());
   const std::optional<Condition> unless = FitsUnless(r);
-  const std::string condition =
-      unless.has_value() ? absl::StrCat(" unless ", unless->who, unless->who == "libraries" ? " take" : " takes",
-                                        " more than ", FormatBytes(unless->bytes))
-                         : "";
+  const std::string condition = unless.has_value()
+                                    ? absl::StrCat(" unless ", unless->who, unless->who == "NCCL" ? " takes" : " take",
+                                                   " more than ", FormatBytes(unless->bytes))
+                                    : "";
   return absl::StrCat("fits", on, condition, ": peak ", FormatBytes(peak), ", ", FormatBytes(spare), " to spare");
 }
 

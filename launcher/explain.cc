@@ -76,7 +76,7 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   options.calls_fused_attention = CallsFusedAttention;
   options.run_again = memory.run_again;
   if (memory.is_drawn) options.picture = answers::PictureLimits{};
-  options.replay.context_bytes = memory.context_bytes;
+  options.replay.context_bytes = memory.context_bytes + memory.in_use_bytes;
   options.shared_device = analyses::SharedDevice{memory.other_processes, memory.context_bytes};
   if (run.jax.has_value()) {
     if (std::optional<answers::Explanation> failure = ExplainJax(*run.jax, options)) return *std::move(failure);

@@ -25,6 +25,7 @@ struct ProcessMemory {
   std::optional<std::uint64_t> total_bytes = {};
   bool is_held_to_total = false;    // the replays have that, though the run itself had more
   std::uint64_t context_bytes = 0;  // of that, what its own context takes
+  std::uint64_t in_use_bytes = 0;   // of that, what others than the run's programs hold
   device::AddressOrder addresses = device::AddressOrder::kAscending;  // where its segments lie, for what is replayed
   bool is_drawn = false;                                              // the explanation gets a picture
   std::size_t other_processes = 0;                                    // that used a device as well

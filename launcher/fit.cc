@@ -272,7 +272,7 @@ FitAnswer AnswerOf(const FitFlags& flags, const FitAsked& asked, const FitBase& 
   FitAnswer out;
   out.program = flags.program;
   out.card = asked.card.card.empty() ? "a device" : asked.card.card;
-  out.total_bytes = asked.card.has_limit ? asked.card.total.bytes : 0;
+  out.total_bytes = asked.card.has_limit ? asked.card.RoomBytes() : 0;
   out.speed = SpeedOfCard(asked.card);
   out.held = base.facts.held;
   out.outside_bytes = asked.card.context.bytes;

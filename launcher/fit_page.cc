@@ -17,8 +17,10 @@ absl::StatusOr<std::string> FitPage(const FitPageAsked& asked, const answers::Fi
       runs.RunWithHistory({.changes = changes, .on_card = true, .is_whole = true}, true, asked.most_seconds);
   std::vector<answers::Explanation> explanations;
   if (const ProcessRun* run = ToExplain(end.results); run != nullptr) {
-    ProcessMemory memory{
-        .context_bytes = asked.card.context.bytes, .addresses = asked.card.addresses, .is_drawn = true};
+    ProcessMemory memory{.context_bytes = asked.card.context.bytes,
+                         .in_use_bytes = asked.card.in_use.bytes,
+                         .addresses = asked.card.addresses,
+                         .is_drawn = true};
     if (asked.card.has_limit) memory.total_bytes = asked.card.total.bytes;
     absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*run, memory, progress);
     if (explanation.ok()) {

@@ -146,7 +146,7 @@ std::optional<std::uint64_t> StopStep(const FitFacts& facts) {
 FitRow FitRuns::BaseRow() const {
   FitRow out;
   SetPeaks(base_.results, out);
-  JudgeByPeak(base_.facts, base_.card.total.bytes, out);
+  JudgeByPeak(base_.facts, base_.card.RoomBytes(), out);
   return out;
 }
 
@@ -181,7 +181,7 @@ FitRow FitRuns::RowOf(const Asked& asked, const RerunEnd& end) const {
   } else if (asked.on_card) {
     out.verdict = FitVerdict::kFits;
   } else {
-    JudgeByPeak(*facts, base_.card.total.bytes, out);
+    JudgeByPeak(*facts, base_.card.RoomBytes(), out);
   }
   return out;
 }

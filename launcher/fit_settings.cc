@@ -78,6 +78,7 @@ FitSetting BestSettingOf(const std::vector<std::string>& changes, const Settings
                                                                           {.total_bytes = asked.card.total.bytes,
                                                                            .is_held_to_total = true,
                                                                            .context_bytes = asked.card.context.bytes,
+                                                                           .in_use_bytes = asked.card.in_use.bytes,
                                                                            .addresses = asked.card.addresses},
                                                                           progress);
   if (explanation.ok()) {

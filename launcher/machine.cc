@@ -31,29 +31,18 @@ struct Key {
 };
 
 // Those of hollow/process/settings.h.
-constexpr std::array kKeys = {Key{"devices", KeyKind::kNumber},
-                              Key{"name", KeyKind::kText},
-                              Key{"total_bytes", KeyKind::kSize},
-                              Key{"context_bytes", KeyKind::kSize},
-                              Key{"compute_major", KeyKind::kNumber},
-                              Key{"compute_minor", KeyKind::kNumber},
-                              Key{"sm_count", KeyKind::kNumber},
-                              Key{"l2_bytes", KeyKind::kSize},
-                              Key{"shared_per_block_optin", KeyKind::kSize},
-                              Key{"shared_per_sm", KeyKind::kSize},
-                              Key{"threads_per_sm", KeyKind::kNumber},
-                              Key{"clock_khz", KeyKind::kNumber},
-                              Key{"memory_clock_khz", KeyKind::kNumber},
-                              Key{"memory_bus_bits", KeyKind::kNumber},
-                              Key{"driver_version", KeyKind::kNumber},
-                              Key{"addresses", KeyKind::kAddresses},
-                              Key{"lag_queries", KeyKind::kNumber},
-                              Key{"lag_ns", KeyKind::kNumber},
-                              Key{"real_bytes", KeyKind::kSize},
-                              Key{"values", KeyKind::kValues},
-                              Key{"fail_call", KeyKind::kNumber},
-                              Key{"fail_request", KeyKind::kNumber},
-                              Key{"fail_after", KeyKind::kSize}};
+constexpr std::array kKeys = {Key{"devices", KeyKind::kNumber},         Key{"name", KeyKind::kText},
+                              Key{"total_bytes", KeyKind::kSize},       Key{"context_bytes", KeyKind::kSize},
+                              Key{"in_use_bytes", KeyKind::kSize},      Key{"compute_major", KeyKind::kNumber},
+                              Key{"compute_minor", KeyKind::kNumber},   Key{"sm_count", KeyKind::kNumber},
+                              Key{"l2_bytes", KeyKind::kSize},          Key{"shared_per_block_optin", KeyKind::kSize},
+                              Key{"shared_per_sm", KeyKind::kSize},     Key{"threads_per_sm", KeyKind::kNumber},
+                              Key{"clock_khz", KeyKind::kNumber},       Key{"memory_clock_khz", KeyKind::kNumber},
+                              Key{"memory_bus_bits", KeyKind::kNumber}, Key{"driver_version", KeyKind::kNumber},
+                              Key{"addresses", KeyKind::kAddresses},    Key{"lag_queries", KeyKind::kNumber},
+                              Key{"lag_ns", KeyKind::kNumber},          Key{"real_bytes", KeyKind::kSize},
+                              Key{"values", KeyKind::kValues},          Key{"fail_call", KeyKind::kNumber},
+                              Key{"fail_request", KeyKind::kNumber},    Key{"fail_after", KeyKind::kSize}};
 
 using Fields = std::map<std::string, std::string>;
 
@@ -145,6 +134,7 @@ absl::Status SetCard(const std::string& name, HollowMachine& machine, Fields& fi
   machine.card = std::string(gpu->name);
   machine.has_limit = true;
   machine.total = ValueOf(gpu->total_bytes);
+  machine.has_unified_memory = gpu->has_unified_memory;
   SetFacts(*gpu, fields);
   return absl::OkStatus();
 }
@@ -183,6 +173,7 @@ absl::Status CheckCall(const char* flag, const std::optional<std::uint64_t>& cal
 absl::Status SetFlags(const MachineFlags& flags, Fields& fields) {
   absl::Status status = SetSize("--capacity", "total_bytes", flags.capacity, fields);
   status.Update(SetSize("--context", "context_bytes", flags.context, fields));
+  status.Update(SetSize("--in-use", "in_use_bytes", flags.in_use, fields));
   status.Update(SetSize("--fail-after", "fail_after", flags.fail_after, fields));
   status.Update(SetLag(flags.lag, fields));
   if (!flags.values.empty()) {
@@ -254,6 +245,8 @@ void Describe(const MachineFlags& flags, const Fields& fields, HollowMachine& ma
   if (!flags.context.empty() || context_bytes != machine.context.bytes) {
     machine.context = {context_bytes, "given", flags.context.empty() ? "--profile" : "--context"};
   }
+  machine.in_use = {NumberOf(fields, "in_use_bytes", 0), "given", flags.in_use.empty() ? "--profile" : "--in-use"};
+  if (machine.in_use.bytes == 0) machine.in_use = {0, "assumed", "nothing beside the program; or give --in-use"};
   machine.lag = LagInWords(fields);
   machine.addresses = *device::AddressOrderNamed(fields.at("addresses"));
   machine.values = fields.count("values") > 0 ? fields.at("values") : "zeros";
@@ -266,10 +259,12 @@ absl::StatusOr<HollowMachine> Described(const MachineFlags& flags, Fields fields
   Describe(flags, fields, out);
   fields["total_bytes"] = absl::StrCat(out.total.bytes);
   fields["context_bytes"] = absl::StrCat(out.context.bytes);
-  if (out.context.bytes >= out.total.bytes) {
+  if (out.context.bytes >= out.RoomBytes()) {
+    const std::string in_use =
+        out.in_use.bytes == 0 ? "" : absl::StrCat(" and the ", FormatBytes(out.in_use.bytes), " of --in-use");
     return absl::InvalidArgumentError(absl::StrCat(out.total.source, ": ", FormatBytes(out.total.bytes),
                                                    " is no more than the CUDA context of ",
-                                                   FormatBytes(out.context.bytes), " takes"));
+                                                   FormatBytes(out.context.bytes), in_use, " takes"));
   }
   for (const Key& key : kKeys) {
     const auto field = fields.find(std::string(key.name));
@@ -290,6 +285,11 @@ void AddMachineFlags(Command& app, MachineFlags& flags) {
   capacity.Excludes(profile);
   app.Add("--devices", flags.devices, "how many of them (default 1)");
   app.Add("--context", flags.context, "what the CUDA context of a process takes, such as 500MiB")
+      .Takes("SIZE")
+      .NotEmpty();
+  app.Add("--in-use", flags.in_use,
+          "what others hold of each device, such as 3GiB: other programs; of memory that is the host's own (GB10), its "
+          "programs and page cache too")
       .Takes("SIZE")
       .NotEmpty();
   app.Add("--lag", flags.lag,

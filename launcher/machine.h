@@ -7,6 +7,7 @@
 #ifndef ASHLAR_LAUNCHER_MACHINE_H_
 #define ASHLAR_LAUNCHER_MACHINE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,7 +23,7 @@ namespace ashlar::cli {
 struct MachineFlags {
   std::string device, capacity, profile;
   std::optional<std::uint64_t> devices;
-  std::string context, lag, values, fail_after, segment_addresses;
+  std::string context, in_use, lag, values, fail_after, segment_addresses;
   std::optional<std::uint64_t> fail_call;
   std::optional<std::uint64_t> fail_request;
 };
@@ -40,11 +41,16 @@ struct HollowMachine {
   answers::RanAs ran_as;   // whose kernels programs take on it
   bool has_limit = false;  // false: room that no program fills
   std::uint64_t device_count = 1;
-  MachineValue total, context;  // of one device, and of each process on it
-  std::string lag;              // in words
+  MachineValue total, context;      // of one device, and of each process on it
+  MachineValue in_use;              // of one device, beside the programs of the run
+  bool has_unified_memory = false;  // it is the host's own
+  std::string lag;                  // in words
   device::AddressOrder addresses = device::AddressOrder::kDriver;
   std::string values;  // what a read of made-up values gives: "zeros"
   std::string text;    // of the file `machine`
+
+  // What the programs of the run may have of a device.
+  std::uint64_t RoomBytes() const { return total.bytes - std::min(total.bytes, in_use.bytes); }
 };
 
 // Errors name the flag, or the profile and its line. Unavailable where the profile cannot be read.

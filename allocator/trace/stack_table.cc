@@ -3,16 +3,28 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace ashlar::trace {
+namespace {
+
+// "C:\Users\me\train.py" and "\\server\share\train.py", which Windows reads with '/' as well.
+std::string Slashed(absl::string_view file) {
+  const bool has_drive = file.size() > 2 && file[1] == ':' && file[2] == '\\';
+  if (!has_drive && !absl::StartsWith(file, "\\\\")) return std::string(file);
+  return absl::StrReplaceAll(file, {{"\\", "/"}});
+}
+
+}  // namespace
 
 FrameId StackTable::InternFrame(absl::string_view file, std::int64_t line, absl::string_view function,
                                 const FxNode& fx) {
   std::string key = absl::StrCat(line, "\n", file, "\n", function);
   if (fx != FxNode{}) absl::StrAppend(&key, "\n", fx.op, "\n", fx.name, "\n", fx.target, "\n", fx.original_trace);
   const auto [it, is_new] = frame_ids_.try_emplace(std::move(key), static_cast<FrameId>(frames_.size()));
-  if (is_new) frames_.push_back(Frame{std::string(file), std::string(function), line, fx});
+  if (is_new) frames_.push_back(Frame{Slashed(file), std::string(function), line, fx});
   return it->second;
 }
 

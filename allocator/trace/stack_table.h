@@ -33,7 +33,7 @@ struct FxNode {
 };
 
 struct Frame {
-  std::string file;
+  std::string file;  // '/' between folders, also of a path of Windows
   std::string function;
   std::int64_t line = 0;  // below 0: not known
   FxNode fx = {};

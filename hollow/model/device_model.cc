@@ -86,13 +86,13 @@ DeviceModel::DeviceModel(const DeviceSetup& setup, SharedMachine& shared, Failur
 template <typename Take>
 Error DeviceModel::Obtain(std::uint64_t size_bytes, Take take) {
   const SharedMachine::Lock lock(shared_);
-  std::uint64_t others = shared_.UsedByOthers(setup_.ordinal);
+  std::uint64_t others = UsedByOthers();
   if (failures_.FailsNow(others + memory_.used_bytes(), size_bytes)) return Answer(Error::kOutOfMemory);
   memory_.SetCapacity(setup_.total_bytes - std::min(others, setup_.total_bytes));
   MemoryVerdict verdict = take();
   if (verdict == MemoryVerdict::kOutOfMemory && others > 0) {
     shared_.ForgetDead();
-    others = shared_.UsedByOthers(setup_.ordinal);
+    others = UsedByOthers();
     memory_.SetCapacity(setup_.total_bytes - std::min(others, setup_.total_bytes));
     verdict = take();
   }
@@ -200,7 +200,7 @@ void DeviceModel::Discharge(std::uint64_t size_bytes) {
 
 std::uint64_t DeviceModel::UsedBytes() {
   const SharedMachine::Lock lock(shared_);
-  return shared_.UsedByOthers(setup_.ordinal) + memory_.used_bytes();
+  return UsedByOthers() + memory_.used_bytes();
 }
 
 std::uint64_t DeviceModel::FreeBytes() {

@@ -75,6 +75,7 @@ struct DeviceSetup {
   int ordinal = 0;
   std::uint64_t total_bytes = 0;
   std::uint64_t context_bytes = 0;
+  std::uint64_t in_use_bytes = 0;  // beside the processes of the run
   std::uint64_t base_address = 0;
   std::uint64_t span_bytes = 0;  // addresses from base_address on; an eighth for segments, the rest for reservations
   device::AddressOrder address_order = device::AddressOrder::kAscending;
@@ -140,6 +141,8 @@ class DeviceModel {
   };
 
   void Hold(std::uint64_t size_bytes);
+  // The caller holds the shared lock.
+  std::uint64_t UsedByOthers() { return setup_.in_use_bytes + shared_.UsedByOthers(setup_.ordinal); }
   // Calls `take`, which answers a verdict, with the capacity that the other processes leave, and publishes what is in
   // use.
   template <typename Take>

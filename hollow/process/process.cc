@@ -112,6 +112,7 @@ Devices MakeDevices(const Settings& settings, const DeviceAddresses& addresses, 
     setup.ordinal = i;
     setup.total_bytes = settings.total_bytes;
     setup.context_bytes = settings.context_bytes;
+    setup.in_use_bytes = settings.in_use_bytes;
     setup.base_address = addresses.base_address + static_cast<std::uint64_t>(i) * addresses.device_bytes;
     setup.span_bytes = addresses.device_bytes;
     setup.address_order = settings.addresses;

@@ -62,6 +62,7 @@ std::map<std::string, Read> Readers(Settings* settings) {
           {"name", [&s](const std::string& text) { return !(s.name = text).empty() && text.size() < 256; }},
           {"total_bytes", Into(&s.total_bytes)},
           {"context_bytes", Into(&s.context_bytes)},
+          {"in_use_bytes", Into(&s.in_use_bytes)},
           {"compute_major", Into(&s.compute_major)},
           {"compute_minor", Into(&s.compute_minor)},
           {"sm_count", Into(&s.sm_count)},

@@ -24,6 +24,7 @@ struct Settings {
   std::string name = "NVIDIA A100-SXM4-80GB";
   std::uint64_t total_bytes = std::uint64_t{81'152} << 20;  // as cudaMemGetInfo gives it
   std::uint64_t context_bytes = std::uint64_t{409} << 20;   // of each process that uses the device
+  std::uint64_t in_use_bytes = 0;                           // beside the programs of the run
   int compute_major = 8;
   int compute_minor = 0;
   int sm_count = 108;

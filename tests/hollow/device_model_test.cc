@@ -136,6 +136,22 @@ TEST(DeviceModelTest, OtherOrdersHaveNoDriver) {
   EXPECT_EQ(segment, kFirstAddress);
 }
 
+TEST(DeviceModelTest, WhatIsInUseBesideTheRunLeavesLess) {
+  SharedMachine shared("", 1);
+  FailurePlan failures;
+  DeviceModel device({.total_bytes = 100 * kMiB,
+                      .in_use_bytes = 60 * kMiB,
+                      .base_address = test::kFirstAddress,
+                      .span_bytes = test::kSpan},
+                     shared, failures);
+  EXPECT_EQ(device.total_bytes(), 100 * kMiB);
+  EXPECT_EQ(device.FreeBytes(), 40 * kMiB);
+  std::uint64_t address = 0;
+  EXPECT_EQ(device.Allocate(42 * kMiB, &address), Error::kOutOfMemory);
+  EXPECT_EQ(device.Allocate(40 * kMiB, &address), Error::kNone);
+  EXPECT_EQ(device.UsedBytes(), 100 * kMiB);
+}
+
 TEST(DeviceModelTest, OtherProcessesLeaveLess) {
   const test::RunFolder folder;
   OneDevice machine(100 * kMiB, 1, device::AddressOrder::kAscending, folder.path());

@@ -276,6 +276,37 @@ TEST_F(DryRunReportTest, TheProgramsOfTheH200StillFit) {
   EXPECT_THAT(run.error, AllOf(HasSubstr("fits on H200 of 139.8"), Not(HasSubstr("unless"))));
 }
 
+TEST_F(DryRunReportTest, WhatIsInUseBesideTheProgramLeavesLess) {
+  const std::string program =
+      Program(LeavingText("process-7.json", Books(3 * kGiB)) + LeavingText("info-7.json", Info(nullptr, kGiB)));
+  const std::string flags = "--capacity 16GiB --in-use 5GiB";
+  EXPECT_THAT(Run("dry-run " + flags + " -- " + program).error,
+              HasSubstr("fits on a device of 16.00 GiB: peak 3.00 GiB, 8.00 GiB to spare"));
+  const json document = JsonOf(flags, program);
+  EXPECT_EQ(document["account"]["peak_bytes"], 8 * kGiB);
+  EXPECT_EQ(PartOf(document, "in use beside the program")["most_bytes"], 5 * kGiB);
+  EXPECT_EQ(PartOf(document, "in use beside the program")["mark"], "given");
+  EXPECT_TRUE(document["fits_unless"].is_null());
+  EXPECT_THAT(Run("dry-run --capacity 2GiB --in-use 2GiB -- " + program).error, HasSubstr("of --in-use takes"));
+}
+
+TEST_F(DryRunReportTest, AHostsMemoryIsSharedWithItsProgramsAndItsPageCache) {
+  const std::string program =
+      Program(LeavingText("process-7.json", Books(3 * kGiB)) + LeavingText("info-7.json", Info(nullptr, kGiB)));
+  const json document = JsonOf("--device GB10 --in-use 10GiB", program);
+  EXPECT_EQ(document["fits_unless"]["who"], "the host's other programs and its page cache");
+  const std::uint64_t on_host = PartOf(document, "the program on the host")["most_bytes"];
+  EXPECT_GT(on_host, kMiB);
+  const json without = JsonOf("--device GB10", program);
+  const std::uint64_t spare = document["fits_unless"]["bytes"].get<std::uint64_t>() + on_host + 10 * kGiB;
+  EXPECT_EQ(without["fits_unless"]["bytes"].get<std::uint64_t>() +
+                PartOf(without, "the program on the host")["most_bytes"].get<std::uint64_t>(),
+            spare);
+  EXPECT_THAT(Unwrapped(Run("dry-run --device GB10 -- " + program).error),
+              HasSubstr("unless the host's other programs and its page cache take more than 1"));
+  EXPECT_TRUE(JsonOf("--device H200", program)["fits_unless"].is_null());
+}
+
 TEST_F(DryRunReportTest, MadeUpValuesAndRefusedCallsAreToldMostFirst) {
   json books = Books(kGiB);
   books["made_up"] = {{{"line", "train.py:3"}, {"count", 1}, {"bytes", 4}},
