@@ -127,11 +127,13 @@ struct Known {
   Release until = kNewestRelease;
   Release since_in_ours = since;  // in texts that may use our keys
   bool is_ours = false;           // is known in those alone
+  bool is_of_xpu = false;         // to the rules for Intel's GPUs
 };
 
 constexpr Known kToAll = {}, kTo113 = {.until = {0, 0}}, kSince26 = {.since = {2, 0}}, kSince210 = {.since = {2, 10}},
                 kSince213 = {.since = {2, 13}}, kReserve = {.since = {2, 13}, .since_in_ours = {2, 10}},
-                kToUs = {.is_ours = true};
+                kToUs = {.is_ours = true}, kToXpuToo = {.since = {2, 0}, .is_of_xpu = true},
+                kToUsOnXpuToo = {.is_ours = true, .is_of_xpu = true};
 
 struct Key {
   absl::string_view name;
@@ -146,7 +148,7 @@ constexpr Key kKeys[] = {
     {"roundup_power2_divisions", kToAll, ReadDivisions},
     {"backend", kToAll, ReadBackend},
     {"roundup_bypass_threshold_mb", kTo113, ReadBypass},
-    {"expandable_segments", kSince26, ReadFlag<&Options::expandable_segments>},
+    {"expandable_segments", kToXpuToo, ReadFlag<&Options::expandable_segments>},
     {"max_non_split_rounding_mb", kSince26, ReadNonSplitRounding},
     {"large_segment_size_mb", kSince210, CheckEarlier},
     {"throw_on_cudamalloc_oom", kSince210, ReadFlag<&Options::throw_on_cudamalloc_oom>},
@@ -165,8 +167,8 @@ constexpr Key kKeys[] = {
     {"pinned_free_catch_all", kSince210, CheckFlag, false},
     {"expandable_segments_reserve_by_class", kSince213, CheckClasses, false},
     {"use_cuda_host_register", kSince213, CheckNothing, false},
-    {"compat", kToUs, CheckEarlier},
-    {"free_order", kToUs, ReadOrder},
+    {"compat", kToUsOnXpuToo, CheckEarlier},
+    {"free_order", kToUsOnXpuToo, ReadOrder},
     {"policy", kToUs, ReadPolicy},
     {"search_after_sync", kToUs, ReadFlag<&Options::search_after_sync>},
     {"sync_just_enough", kToUs, ReadFlag<&Options::sync_just_enough>},
@@ -180,7 +182,9 @@ constexpr Key kKeys[] = {
 };
 
 bool Knows(const Known& known, Compat compat, Keys keys) {
-  const Release release = RulesOf(compat).since;
+  const TorchRules& rules = RulesOf(compat);
+  const Release release = rules.since;
+  if (rules.is_xpu && !known.is_of_xpu) return false;
   if (known.is_ours && keys != Keys::kAshlar) return false;
   return release >= (keys == Keys::kAshlar ? known.since_in_ours : known.since) && release <= known.until;
 }

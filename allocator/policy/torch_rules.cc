@@ -43,6 +43,11 @@ constexpr TorchRules kRules[] = {
      .shown_by_settings = {"max_cached_size", "max_round_threshold"}},
 };
 
+// c10/xpu/XPUCachingAllocator.cpp: the rules of 2.10 without limits, divisions and collection. Equal free blocks lie in
+// the order of their addresses.
+constexpr TorchRules kXpuRules = {
+    .compat = Compat::kTorchXpu, .name = "torch-xpu", .since = {2, 10}, .has_division_lists = false, .is_xpu = true};
+
 // Of "2.14".
 std::optional<Release> ReleaseOf(absl::string_view text) {
   const std::size_t dot = text.find('.');
@@ -59,6 +64,7 @@ std::optional<Release> ReleaseOf(absl::string_view text) {
 absl::Span<const TorchRules> AllTorchRules() { return kRules; }
 
 const TorchRules& RulesOf(Compat compat) {
+  if (compat == Compat::kTorchXpu) return kXpuRules;
   return *std::find_if(std::begin(kRules), std::end(kRules) - 1,
                        [&](const TorchRules& r) { return r.compat == compat; });
 }
@@ -79,11 +85,12 @@ absl::StatusOr<Compat> ParseCompat(absl::string_view name) {
     if (rules.name == name) return rules.compat;
     absl::StrAppend(&known, rules.name, ", ");
   }
+  if (name == kXpuRules.name) return kXpuRules.compat;
   absl::string_view number = name;
   const std::optional<Release> release = absl::ConsumePrefix(&number, "torch-") ? ReleaseOf(number) : std::nullopt;
   if (release.has_value() && *release <= kNewestRelease) return RulesOfRelease(*release).compat;
-  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is no version: use one of ", known,
-                                                 "or a release up to torch-", kNewestRelease.first, ".",
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is no version: use one of ", known, kXpuRules.name,
+                                                 ", or a release up to torch-", kNewestRelease.first, ".",
                                                  kNewestRelease.second));
 }
 

@@ -46,12 +46,13 @@ struct TorchRules {
   bool has_division_lists = true;         // roundup_power2_divisions by size
   bool rounds_after_one_division = true;  // 1.13 does not: an upstream defect that is kept
   bool keeps_short_reservations = false;  // an expandable segment smaller than its first request stays
+  bool is_xpu = false;                    // of Intel's GPUs: expandable_segments is its only setting
   // What only files of these rules and later ones have. A setting: its key in `allocator_settings`.
   SnapshotPart shown_by = SnapshotPart::kNone;
   std::array<absl::string_view, 4> shown_by_settings = {};
 };
 
-// Oldest first. Each Compat has one.
+// Those for CUDA and HIP, oldest first. Each Compat but kTorchXpu has one there.
 absl::Span<const TorchRules> AllTorchRules();
 const TorchRules& RulesOf(Compat compat);
 const TorchRules& RulesOfRelease(Release release);

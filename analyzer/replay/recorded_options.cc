@@ -124,6 +124,7 @@ policy::Compat GuessCompat(const trace::Snapshot& snapshot) {
     if (recorded.ok()) return *recorded;
   }
   if (const std::optional<policy::Compat> named = NamedCompat(snapshot); named.has_value()) return *named;
+  if (trace::BackendOf(snapshot) == trace::Backend::kXpu) return policy::Compat::kTorchXpu;
   return RulesShownBy(snapshot, policy::AllTorchRules()).compat;
 }
 

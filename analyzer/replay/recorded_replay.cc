@@ -26,7 +26,7 @@ std::vector<policy::FreeOrder> OrdersToTry(const trace::Snapshot& snapshot, cons
   if (policy::StrategyOf(options.policy).traits().has_own_order) return {options.free_order};
   if (IsRecordedCompat(snapshot, compat)) return {options.free_order};
   if (overrides.compat.has_value()) return {policy::RulesOf(compat).free_order};
-  if (!policy::IsLate(compat)) return {FreeOrder::kAddress};
+  if (!policy::IsLate(compat) || policy::RulesOf(compat).is_xpu) return {FreeOrder::kAddress};
   std::vector<FreeOrder> out = {policy::RulesOf(compat).free_order};
   for (const FreeOrder other : {FreeOrder::kPerSegmentCounter, FreeOrder::kPerBlockCounter, FreeOrder::kAddress}) {
     if (other != out.front()) out.push_back(other);

@@ -21,6 +21,7 @@
 #include "analyzer/whatif/what_if_input.h"
 #include "commands/explain/by_library.h"
 #include "commands/explain/explain.h"
+#include "commands/explain/other_backends.h"
 #include "commands/explain/picture/picture_maker.h"
 #include "commands/shared/traced_run.h"
 
@@ -315,6 +316,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
               NotesOnCapacity(out.memory, device), NotesOnWindow(snapshot, *run), tried->notes, snapshot.notes});
   out = WithLastWord(std::move(out));
   if (!larger_pass.empty()) out.verdict.evidence.push_back(larger_pass);
+  SayFor(trace::BackendOf(snapshot), out);
   if (picture.has_value()) {
     Tell(options.replay, "drawing");
     picture->AddRecord(snapshot);

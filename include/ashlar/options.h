@@ -28,7 +28,8 @@ struct PlacementPlan;
 
 // Whose decisions to make. kTorch210 and kTorch212 have the rules of kTorchLatest (2.13 to 2.15), but the order of free
 // blocks of equal size: by address up to 2.11, by block in 2.12, by segment from 2.13 on.
-enum class Compat : std::uint8_t { kTorch113, kTorch26, kTorch210, kTorch212, kTorchLatest };
+// kTorchXpu is PyTorch's allocator for Intel's GPUs, whose snapshots are replayed.
+enum class Compat : std::uint8_t { kTorch113, kTorch26, kTorch210, kTorch212, kTorchLatest, kTorchXpu };
 
 // What decides between free blocks of equal size.
 enum class FreeOrder : std::uint8_t {

@@ -133,6 +133,9 @@ void FillTraits(TorchContext* context) {
   const bool has_blocks = !snapshot.segments.empty();
   snapshot.traits.has_block_addresses = context->seen.has_addresses || !has_blocks;
   snapshot.traits.generation = Generation(context->seen, snapshot.traits, has_blocks);
+  const trace::Backend backend = trace::BackendOf(snapshot);
+  if (backend == trace::Backend::kXpu) snapshot.traits.generation = "XPU";
+  if (backend == trace::Backend::kHip) absl::StrAppend(&snapshot.traits.generation, ", ROCm");
   if (context->document.trailing_bytes() > 0) {
     context->notes.Add("trailing_bytes", "bytes follow the end of the pickle; they were not read",
                        context->document.trailing_bytes());
@@ -394,10 +397,14 @@ class Writer {
   // The named fields first, overridden by what `values` has under the same key.
   void Settings(const trace::RecordedSettings& settings) {
     std::map<std::string, std::string> values = {
-        {"max_split_size", settings.max_split_size_bytes ? absl::StrCat(*settings.max_split_size_bytes) : "-1"},
-        {"garbage_collection_threshold", absl::StrCat(settings.garbage_collection_threshold)},
         {"expandable_segments", settings.expandable_segments ? "True" : "False"}};
-    if (!settings.values.contains("PYTORCH_ALLOC_CONF")) values["PYTORCH_CUDA_ALLOC_CONF"] = settings.conf;
+    if (trace::BackendOf(snapshot_) != trace::Backend::kXpu) {
+      values["max_split_size"] = settings.max_split_size_bytes ? absl::StrCat(*settings.max_split_size_bytes) : "-1";
+      values["garbage_collection_threshold"] = absl::StrCat(settings.garbage_collection_threshold);
+    }
+    const bool has_text =
+        settings.values.contains("PYTORCH_ALLOC_CONF") || settings.values.contains("PYTORCH_HIP_ALLOC_CONF");
+    if (!has_text) values["PYTORCH_CUDA_ALLOC_CONF"] = settings.conf;
     for (const auto& [key, value] : settings.values) values[key] = value;
     Key(Field::kAllocatorSettings);
     out_.BeginDict();

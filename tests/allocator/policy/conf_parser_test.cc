@@ -377,6 +377,15 @@ TEST(TorchRulesTest, AReleaseIsANameOfItsRules) {
   }
 }
 
+TEST(TorchRulesTest, IntelsAllocatorHasOneSetting) {
+  EXPECT_EQ(*ParseCompat("torch-xpu"), Compat::kTorchXpu);
+  EXPECT_EQ(CompatName(Compat::kTorchXpu), "torch-xpu");
+  EXPECT_TRUE(ParseConf("expandable_segments:True", Compat::kTorchXpu)->expandable_segments);
+  for (const char* other : {"max_split_size_mb:128", "garbage_collection_threshold:0.8", "policy:ashlar"}) {
+    EXPECT_FALSE(ParseConf(other, Compat::kTorchXpu, Keys::kAshlar).ok()) << other;
+  }
+}
+
 TEST(ConfParserTest, NoOrderIsRandom) { EXPECT_FALSE(ParseFreeOrder("random").ok()); }
 
 TEST(ConfParserTest, OurPolicyMapsPagesAndSplitsEverything) {

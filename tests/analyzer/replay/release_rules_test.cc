@@ -39,6 +39,31 @@ TEST(GuessCompatTest, ByTheFieldsThatEachReleaseBrought) {
   EXPECT_EQ(GuessCompat(of_214), Compat::kTorchLatest);
 }
 
+trace::Snapshot OfXpu() {
+  trace::Snapshot out;
+  out.settings.emplace().values = {{"PYTORCH_ALLOC_CONF", ""}, {"expandable_segments", "False"}};
+  return out;
+}
+
+TEST(GuessCompatTest, IntelsAllocatorIsKnownByTheSettingsThatItHas) {
+  EXPECT_EQ(trace::BackendOf(OfXpu()), trace::Backend::kXpu);
+  EXPECT_EQ(GuessCompat(OfXpu()), Compat::kTorchXpu);
+  EXPECT_EQ(RecordedOptions(OfXpu(), Compat::kTorchXpu)->max_split_size_bytes, policy::kUnlimited);
+  trace::Snapshot of_cuda = OfXpu();
+  of_cuda.settings->values["max_split_size"] = "-1";
+  EXPECT_EQ(trace::BackendOf(of_cuda), trace::Backend::kCuda);
+}
+
+TEST(GuessCompatTest, RocmHasTheRulesOfCuda) {
+  trace::Snapshot snapshot = WithSettings({"max_cached_size", "PYTORCH_HIP_ALLOC_CONF"});
+  EXPECT_EQ(trace::BackendOf(snapshot), trace::Backend::kHip);
+  EXPECT_EQ(GuessCompat(snapshot), Compat::kTorchLatest);
+  trace::Snapshot by_frame = WithSettings({"max_split_size"});
+  EXPECT_EQ(trace::BackendOf(by_frame), trace::Backend::kCuda);
+  by_frame.stacks.InternFrame("??", 0, "c10::hip::HIPCachingAllocator::Native::DeviceCachingAllocator::malloc");
+  EXPECT_EQ(trace::BackendOf(by_frame), trace::Backend::kHip);
+}
+
 TEST(GuessCompatTest, ARecordingOfOurOwnSaysIt) {
   trace::Snapshot snapshot = WithSettings({"max_cached_size"});
   snapshot.recording.emplace().compat = "torch-2.6";

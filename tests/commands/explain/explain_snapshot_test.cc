@@ -2,6 +2,7 @@
 // what is not known is null. Every snapshot goes through the file format.
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "analyzer/formats/torch/torch_snapshot.h"
@@ -315,6 +316,52 @@ TEST(ExplainSnapshotTest, LinesOfLibrariesThatAreNoneAndTheAllocatorAloneAreNoSe
   trace::Snapshot snapshot = FailedBesideNccl();
   snapshot.settings->values[trace::DeviceLibraryKey(0) + "1"] = "20 libnccl.so.2";
   EXPECT_TRUE(Explained(snapshot)["by_library"].is_null());
+}
+
+// Nine blocks of 100 MiB, each second one freed, and a request that no hole serves.
+trace::Snapshot FailedBetweenHoles() {
+  Recording run("", kGiB);
+  std::vector<core::Block*> blocks;
+  for (int i = 0; i < 9; ++i) blocks.push_back(run.Allocate(60 * kMiB));
+  core::Block* large = run.Allocate(300 * kMiB);
+  core::Block* part = run.Allocate(100 * kMiB);
+  run.Free(large);
+  large = run.Allocate(30 * kMiB);  // of the 300
+  run.Free(part);
+  EXPECT_EQ(run.Allocate(400 * kMiB), nullptr);
+  return run.Finish();
+}
+
+trace::Snapshot OnXpu(trace::Snapshot snapshot) {
+  snapshot.settings->values = {{"PYTORCH_ALLOC_CONF", ""}, {"expandable_segments", "False"}};
+  return snapshot;
+}
+
+TEST(ExplainSnapshotTest, IntelsPyTorchIsAnsweredInItsOwnWords) {
+  answers::ExplainSettings options;
+  options.replay.capacity_bytes = kGiB;
+  const nlohmann::json json = Explained(OnXpu(FailedBetweenHoles()), options);
+  EXPECT_THAT(json["source"].get<std::string>(), HasSubstr("XPU"));
+  EXPECT_THAT(json["replayed_as"].get<std::string>(), HasSubstr("torch-xpu"));
+  EXPECT_EQ(json["fidelity"]["matched"], json["fidelity"]["total"]);
+  for (const nlohmann::json& row : json["what_if"]) {
+    const std::string conf = row["conf"];
+    EXPECT_TRUE(conf.empty() || conf == "expandable_segments:True") << conf;
+  }
+  EXPECT_THAT(json.dump(), Not(HasSubstr("torch.cuda")));
+  EXPECT_THAT(json.dump(), Not(HasSubstr("PYTORCH_CUDA_ALLOC_CONF")));
+  EXPECT_TRUE(json["own_allocator"].is_null());
+}
+
+TEST(ExplainSnapshotTest, RocmsPyTorchHasCudasNamesAndItsOwnListOfProcesses) {
+  answers::ExplainSettings options;
+  options.replay.capacity_bytes = kGiB;
+  trace::Snapshot snapshot = FailedBetweenHoles();
+  snapshot.settings->values["PYTORCH_HIP_ALLOC_CONF"] = "";
+  const nlohmann::json json = Explained(snapshot, options);
+  EXPECT_THAT(json["source"].get<std::string>(), HasSubstr("ROCm"));
+  EXPECT_THAT(json.dump(), Not(HasSubstr("nvidia-smi")));
+  EXPECT_TRUE(json["own_allocator"].is_null());
 }
 
 TEST(ExplainSnapshotTest, AnEmptySnapshotIsAnAnswerToo) {
