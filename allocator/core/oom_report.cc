@@ -170,7 +170,7 @@ std::vector<std::string> OomSentences(const OomJudgement& judgement, const OomFi
       return {absl::StrCat("nearly full: ", kWithoutHoles, " the request would fit with ", FormatSignedBytes(headroom),
                            " to spare", kNonePacksAsWell)};
     case OomKind::kOutside:
-      return {absl::StrCat("outside: ", FormatBytes(*figures.outside_bytes),
+      return {absl::StrCat("another process or library: ", FormatBytes(*figures.outside_bytes),
                            " of the device are held outside this allocator, and a CUDA context takes at most ",
                            FormatBytes(kMostOwnContextBytes), " of that")};
     case OomKind::kLimit:

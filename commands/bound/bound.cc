@@ -49,7 +49,7 @@ void NoteTrace(const TracedRun& run, const analyses::BlockLifetimes& lifetimes, 
                          lifetimes.unknown_requests});
   }
   if (!run.has_events) {
-    out.notes.push_back({"no_events", "the file has one state, not how it came about: the bound is for that state", 1});
+    out.notes.push_back({"no_events", absl::StrCat(kOneState, ": the bound is for that moment"), 1});
   }
 }
 

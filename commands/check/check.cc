@@ -21,7 +21,6 @@ namespace ashlar::answers {
 namespace {
 
 constexpr std::size_t kLeastSteps = 2;
-constexpr char kOneState[] = "the file has one state, not how it came about";
 constexpr char kNoCapacity[] =
     "a request trace does not say how much memory the device has: give --capacity, such as 16GiB";
 

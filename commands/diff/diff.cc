@@ -38,7 +38,7 @@ absl::StatusOr<timeline::EventIndex> MomentOf(const TracedRun& run, DiffMoment m
 }
 
 std::string Describe(const TracedRun& run, DiffMoment moment, timeline::EventIndex event) {
-  if (run.timeline.event_count() == 0) return "the end of the recording (no events in this file)";
+  if (run.timeline.event_count() == 0) return kMomentOfState;
   if (moment == DiffMoment::kOom) return absl::StrCat("the last out-of-memory error, event ", FormatCount(event));
   const std::string what = moment == DiffMoment::kEnd ? "the end of the recording" : "the peak of allocated memory";
   if (event == timeline::kBeforeWindow) return absl::StrCat(what, ", at the start of the recorded window");
@@ -61,7 +61,7 @@ void NoteSide(const DiffInput& side, const TracedRun& run, std::vector<trace::No
     notes.push_back({"no_stacks", absl::StrCat(side.name, ": call stacks are not in this trace"), 1});
   }
   if (!run.has_events) {
-    notes.push_back({"no_events", absl::StrCat(side.name, ": the file has one state, not how it came about"), 1});
+    notes.push_back({"no_events", absl::StrCat(side.name, ": ", kOneState), 1});
   }
   for (const trace::Note& note : NotesOfSettings(run.options)) {
     notes.push_back({note.name, absl::StrCat(side.name, ": ", note.message), note.count});

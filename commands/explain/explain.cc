@@ -112,8 +112,8 @@ Verdict JudgeFailedCall(const timeline::Timeline& timeline, timeline::EventIndex
   const trace::Event& event = timeline.events()[static_cast<std::size_t>(moment)];
   const std::uint64_t free_bytes = event.address;
   Verdict out{.headline = absl::StrCat("OUT OF MEMORY  device ", timeline.device(), ", event ", FormatCount(moment),
-                                       ": ", FormatBytes(event.size_bytes), " requested, ", FormatBytes(free_bytes),
-                                       " free on the device")};
+                                       " of the recording: ", FormatBytes(event.size_bytes), " requested, ",
+                                       FormatBytes(free_bytes), " free on the device")};
   if (event.size_bytes > free_bytes) {
     out.kind = OomVerdict::kCapacity;
     out.evidence = {absl::StrCat("capacity: ", FormatBytes(event.size_bytes - free_bytes),
@@ -299,6 +299,7 @@ Explanation ExplainMessage(const formats::OomMessage& message, const ExplainSett
                  .message = FactsOf(message),
                  .raised_at = RaisedAtOf(message)};
   out.why = WhyOfMessage(verdict);
+  out.failure.message->tries = verdict.tries;
   out.what_ifs.advice.sentence = verdict.levers;
   out.notes = verdict.notes;
   const bool is_of_device = verdict.kind != OomVerdict::kHostMemory && verdict.kind != OomVerdict::kHealthy;

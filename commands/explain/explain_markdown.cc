@@ -34,7 +34,8 @@ void AppendFence(absl::string_view language, const std::vector<std::string>& lin
 void AppendVerdict(const answers::Explanation& e, std::string& out) {
   absl::StrAppend(&out, "### ", MarkdownText(e.verdict.headline), "\n\n");
   const std::string verdict = analyses::VerdictWords(e.verdict.kind);
-  absl::StrAppend(&out, "**Verdict: ", MarkdownText(verdict), e.verdict.is_certain ? "**" : "** (not certain)", "\n");
+  const bool is_sure = e.verdict.is_certain || e.verdict.kind == analyses::OomVerdict::kUnknown;
+  absl::StrAppend(&out, "**Verdict: ", MarkdownText(verdict), is_sure ? "**" : "** (not certain)", "\n");
   for (const std::string& sentence : e.verdict.evidence) absl::StrAppend(&out, "- ", MarkdownText(sentence), "\n");
   if (e.elsewhere.has_value()) absl::StrAppend(&out, "\n**Would it fit?** ", MarkdownText(e.elsewhere->sentence), "\n");
 }
@@ -42,12 +43,17 @@ void AppendVerdict(const answers::Explanation& e, std::string& out) {
 void AppendWhatToDo(const answers::Explanation& e, std::string& out) {
   const std::vector<answers::Suggestion> actions = answers::SuggestionsOf(e);
   if (actions.empty()) return;
-  absl::StrAppend(&out, "\n**", actions.front().proof == answers::Proof::kUnproven ? "Try first" : "Fix", "**\n");
+  const bool is_proven = actions.front().proof != answers::Proof::kUnproven;
+  absl::StrAppend(&out, "\n**",
+                  is_proven ? "Fix**" : absl::StrCat("Try first** (", answers::ProofWords(actions.front().proof), ")"),
+                  "\n");
   for (const answers::Suggestion& action : actions) {
-    const std::string gain =
-        absl::StrCat(answers::ProofName(action.proof), action.gain.empty() ? "" : ": ", action.gain);
-    absl::StrAppend(&out, "\n", MarkdownText(absl::StrCat(action.what, action.what.empty() ? "" : " ", "(", gain, ")")),
-                    "\n");
+    const bool is_said = action.proof == answers::Proof::kUnproven;  // by the title
+    const std::string proof = is_said ? "" : std::string(answers::ProofName(action.proof));
+    const std::string gain = absl::StrCat(proof, proof.empty() || action.gain.empty() ? "" : ": ", action.gain);
+    const std::string remark = gain.empty() ? "" : absl::StrCat("(", gain, ")");
+    const std::string what = absl::StrCat(action.what, action.what.empty() || remark.empty() ? "" : " ", remark);
+    if (!what.empty()) absl::StrAppend(&out, "\n", MarkdownText(what), "\n");
     AppendFence("", action.lines, out);
   }
 }
@@ -135,7 +141,9 @@ void AppendSettings(const answers::Explanation& e, std::string& out) {
   }
   AppendMarkdownTable("What would have helped", "", {"settings", "peak", "driver calls", ""},
                       {"---", "---:", "---:", "---"}, rows, out);
-  if (!e.what_ifs.advice.sentence.empty()) absl::StrAppend(&out, "\n", MarkdownText(e.what_ifs.advice.sentence), "\n");
+  const bool is_said = answers::SaysWhatActionsSay(e);
+  if (!is_said && !e.what_ifs.advice.sentence.empty())
+    absl::StrAppend(&out, "\n", MarkdownText(e.what_ifs.advice.sentence), "\n");
   if (!e.what_ifs.own.has_value() || e.what_ifs.own->sentence.empty()) return;
   absl::StrAppend(&out, "\n", MarkdownText(e.what_ifs.own->sentence), "\n");
 }

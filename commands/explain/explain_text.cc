@@ -94,10 +94,10 @@ void AppendAccounting(const answers::Explanation& e, std::string& out) {
   } else {
     AppendPart("live blocks", a.allocated_bytes, most, "requests and rounding", out);
   }
-  AppendPart("pending frees", a.pending_bytes, most, "", out);
+  AppendPart("pending frees", a.pending_bytes, most, "freed by the program; another stream may still use them", out);
   AppendPart("stranded", a.stranded_bytes, most, PinRemark(e), out, "free, but in segments still in use");
   AppendPart("whole-free segments", a.whole_free_bytes, most, "cached; the allocator can return them", out);
-  AppendPart("private pools' holes", a.private_pool_bytes, most, "", out);
+  AppendPart("private pools' holes", a.private_pool_bytes, most, "free, for CUDA graphs and MemPools alone", out);
   // The context is CUDA's unless the message says whose it is.
   const bool is_other =
       e.failure.message.has_value() && (e.failure.message->family == "pt-xpu" ||
@@ -138,6 +138,22 @@ std::vector<std::string> FixRemarks(const answers::Explanation& e, std::size_t s
 
 }  // namespace
 
+namespace {
+
+// What speaks for an action; that nothing does yet is said once, of the first.
+std::string ProofOf(const answers::Suggestion& action, bool is_first) {
+  const bool is_said = action.proof == answers::Proof::kUnproven && !is_first;
+  return is_said ? "" : std::string(answers::ProofWords(action.proof));
+}
+
+// " (14.00 GiB, estimated)", " (not tried yet)"; empty: nothing to say.
+std::string InBrackets(const std::string& gain, const std::string& proof) {
+  if (gain.empty() && proof.empty()) return "";
+  return absl::StrCat(" (", gain, gain.empty() || proof.empty() ? "" : ", ", proof, ")");
+}
+
+}  // namespace
+
 void AppendActions(const answers::Explanation& e, std::string& out) {
   const std::vector<answers::Suggestion> actions = answers::SuggestionsOf(e);
   if (actions.empty()) return;
@@ -148,11 +164,10 @@ void AppendActions(const answers::Explanation& e, std::string& out) {
   for (std::size_t i = 0; i < actions.size(); ++i) {
     const answers::Suggestion& action = actions[i];
     const bool is_change = !action.what.empty();
-    const std::string proof(answers::ProofName(action.proof));
+    const std::string proof = ProofOf(action, i == 0);
     if (i > 0) out += indent;
     if (is_change) {
-      const std::string gain = action.gain.empty() ? "" : absl::StrCat(action.gain, ", ");
-      AppendWrapped(absl::StrCat(Printable(action.what), " (", gain, proof, ")"), kActionIndent, out);
+      AppendWrapped(absl::StrCat(Printable(action.what), InBrackets(action.gain, proof)), kActionIndent, out);
       if (std::exchange(has_changed, true) && is_proven) continue;
     }
     for (std::size_t line = 0; line < action.lines.size(); ++line) {
@@ -347,7 +362,7 @@ void AppendWhatIfRows(const std::vector<std::pair<std::string, const whatif::Wha
 }
 
 void AppendWhatIf(const answers::Explanation& e, std::string& out) {
-  if (e.what_ifs.rows.empty() && e.what_ifs.advice.sentence.empty()) return;
+  if (e.what_ifs.rows.empty() && (e.what_ifs.advice.sentence.empty() || answers::SaysWhatActionsSay(e))) return;
   AppendSection("WHAT WOULD HAVE HELPED", e.what_ifs.rows.empty() ? "" : ReplayRemark(e), out);
   std::vector<std::pair<std::string, const whatif::WhatIfRow*>> rows;
   for (const whatif::WhatIfRow& row : e.what_ifs.rows) rows.emplace_back(row.conf.empty() ? "default" : row.conf, &row);
@@ -407,7 +422,8 @@ std::string AfterCauses(const answers::Explanation& e) {
 }
 
 std::string KnownVerdict(const answers::Explanation& e) {
-  return absl::StrCat(analyses::VerdictWords(e.verdict.kind), e.verdict.is_certain ? "" : " (not certain)");
+  const bool is_sure = e.verdict.is_certain || e.verdict.kind == analyses::OomVerdict::kUnknown;
+  return absl::StrCat(analyses::VerdictWords(e.verdict.kind), is_sure ? "" : " (not certain)");
 }
 
 // "capacity: even without holes it is short by 2.39 GiB", "fragmentation (not certain): ...".

@@ -88,6 +88,7 @@ MessageFacts FactsOf(const formats::OomMessage& message) {
     const std::string name =
         process.is_this_process ? "this_process" : absl::StrCat("process_", process.pid.value_or(0));
     out.figures.push_back({name, *process.used});
+    if (process.device.has_value() && process.pid.has_value()) out.processes_beside.push_back(*process.pid);
   }
   return out;
 }

@@ -44,6 +44,8 @@ struct MessageFacts {
   bool is_cut_off = false;
   std::uint64_t told = 1;  // how often the text tells this same failure
   std::vector<formats::NamedFigure> figures;
+  std::vector<std::int64_t> processes_beside = {};  // of the failing device, by a table beside the message
+  std::vector<analyses::OomTry> tries = {};         // what to try, in this order; empty: PyTorch's settings help
 };
 
 // All empty where none failed.

@@ -9,6 +9,7 @@
 #include "allocator/core/accounting.h"
 #include "analyzer/analyses/state/state_accounting.h"
 #include "commands/explain/failure.h"
+#include "commands/shared/traced_run.h"
 
 namespace ashlar::answers {
 namespace {
@@ -17,7 +18,7 @@ constexpr std::size_t kMostStacks = 5;
 constexpr std::size_t kMostPinLines = 4;
 
 std::string DescribeMoment(const timeline::Timeline& timeline, timeline::EventIndex moment) {
-  if (timeline.event_count() == 0) return "the end of the recording (no events in this file)";
+  if (timeline.event_count() == 0) return kMomentOfState;
   if (!timeline.oom_events().empty()) return absl::StrCat("the out-of-memory error, event ", FormatCount(moment));
   if (moment == timeline::kBeforeWindow) return "the peak of allocated memory, at the start of the recorded window";
   return absl::StrCat("the peak of allocated memory, event ", FormatCount(moment));

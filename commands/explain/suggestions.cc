@@ -7,6 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/types/span.h"
 #include "allocator/base/units.h"
 #include "analyzer/whatif/advice.h"
@@ -18,25 +20,37 @@ namespace {
 
 constexpr std::size_t kMostActions = 3;
 constexpr char kExpandable[] = "expandable_segments:True";
-constexpr char kHoldLess[] =
-    "hold less: a smaller batch with gradient accumulation, gradient checkpointing, bf16, an optimizer with less state";
-constexpr char kTryEach[] = "; the line tries each without a GPU, and says what it gives";
+constexpr char kHalve[] = "halve the batch; in training, accumulate the gradients of 2 steps";
+constexpr char kHoldLess[] = "else: use gradient checkpointing, then bf16, then an optimizer with less state";
+constexpr char kTriesEach[] = "; `ashlar fit` below tries each of these without a GPU, and says what each saves";
+constexpr char kIfNotEnough[] = "if that is not enough: ";
+constexpr char kElse[] = "else: ";
 constexpr char kOneTensor[] =
     "look at the shape that the failing line asks for: this one tensor is larger than the whole device";
-constexpr char kFreeTheDevice[] =
-    "free the device: see which process holds it, and end it or move this program to another device";
+constexpr char kFreeTheDevice[] = "see which process holds the device, and end it if it is not needed (kill PID)";
+constexpr char kTakeAnother[] = "else: move this program to another device";
 constexpr char kFreeTheHost[] =
     "free the host: end what else holds its memory, or hand back its page cache; where MemFree is far below "
     "MemAvailable, that cache is in the way";
 constexpr char kRaiseTheLimit[] =
-    "raise the limit that stopped it: torch.cuda.set_per_process_memory_fraction, or per_process_memory_fraction in "
-    "the settings";
+    "raise the limit that stopped it, which the program set itself, or per_process_memory_fraction in the settings";
+constexpr char kRunItAgain[] = "run it again: what another process gave back since is free now";
 constexpr char kFindTheLimit[] =
-    "run it again, since what another process freed since is free now; else look for a limit: ulimit -v, the quota of "
-    "a container or of a virtual GPU, under Windows the paging file";
-constexpr char kRecordIt[] = "have the run recorded, so that the file tells what led to this state";
+    "else: look for a limit: that of a process, which this line shows, the quota of a container or of a virtual GPU, "
+    "under Windows the paging file";
+constexpr char kFindThePool[] =
+    "look for a limit of the memory pool that was asked, as more was free than it gave; or run it again, if others "
+    "gave memory back meanwhile";
+constexpr char kRecordIt[] =
+    "record the run: this file has what was held at one moment, and not the requests that led there";
+constexpr char kRecordAgain[] =
+    "record the program again until it asks for memory: this file has no call that allocates";
+constexpr char kRecordInside[] =
+    "else: begin the history in the program, before the model is made, and write the file as before";
 constexpr char kSeeTheDevice[] = "see who holds the device, and how much of it";
-constexpr char kSeeTheNeed[] = "see what the program needs of a card; no GPU is needed for it";
+constexpr char kSeeTheNeed[] =
+    "else: see what the program needs of a card; no GPU is needed for it (CARD is the card's name, A100-80GB for "
+    "example)";
 
 // What the advised row has of the recorded one's.
 std::string GainOf(const WhatIfs& tried) {
@@ -51,7 +65,8 @@ std::string GainOf(const WhatIfs& tried) {
 
 std::string CardOf(const Explanation& e) {
   const std::optional<std::uint64_t>& total = e.memory.accounting.total_bytes;
-  return total.has_value() ? absl::StrCat("--capacity ", (*total >> 20), "MiB") : "--device CARD";
+  if (!total.has_value()) return "--device CARD";
+  return absl::StrCat("--capacity ", absl::StrReplaceAll(FormatBytes(*total), {{" ", ""}}));
 }
 
 bool IsOf(const Explanation& e, absl::Span<const absl::string_view> families) {
@@ -72,11 +87,20 @@ bool RunsHere(const Explanation& e) {
   return IsTorch(e) && !IsOf(e, kOthers);
 }
 
-Suggestion HoldLess(const Explanation& e) {
-  if (!RunsHere(e)) return {Proof::kUnproven, kHoldLess};
-  return {Proof::kUnproven,
-          absl::StrCat(kHoldLess, kTryEach),
-          {absl::StrCat("ashlar fit ", CardOf(e), " -- python YOUR_PROGRAM.py")}};
+// The batch first, which needs no other code; `how` begins the first of the two.
+std::vector<Suggestion> HoldLess(const Explanation& e, const char* how) {
+  Suggestion rest = {Proof::kUnproven, kHoldLess};
+  if (RunsHere(e)) {
+    rest.what += kTriesEach;
+    rest.lines = {absl::StrCat("ashlar fit ", CardOf(e), " -- python YOUR_PROGRAM.py")};
+  }
+  return {{Proof::kUnproven, absl::StrCat(how, kHalve)}, std::move(rest)};
+}
+
+std::vector<Suggestion> BeforeHoldLess(const Explanation& e, Suggestion first, const char* how) {
+  std::vector<Suggestion> out = HoldLess(e, how);
+  out.insert(out.begin(), std::move(first));
+  return out;
 }
 
 // The program that lists a device's processes.
@@ -95,10 +119,10 @@ bool HasNote(const Explanation& e, absl::string_view name) {
 
 std::vector<Suggestion> OfCapacity(const Explanation& e) {
   const std::optional<std::uint64_t>& total = e.memory.accounting.total_bytes;
-  if (!total.has_value() || e.failure.tried_bytes.value_or(0) <= *total) return {HoldLess(e)};
+  if (!total.has_value() || e.failure.tried_bytes.value_or(0) <= *total) return HoldLess(e, "");
   const std::optional<RaisedAt>& line = e.failure.raised_at;
-  return {{Proof::kUnproven, line.has_value() ? absl::StrCat(kOneTensor, " (", line->line, ")") : kOneTensor},
-          HoldLess(e)};
+  const std::string at = line.has_value() ? absl::StrCat(" (", line->line, ")") : "";
+  return BeforeHoldLess(e, {Proof::kUnproven, absl::StrCat(kOneTensor, at)}, kElse);
 }
 
 std::vector<Suggestion> OfUnknown(const Explanation& e) {
@@ -109,45 +133,97 @@ std::vector<Suggestion> OfUnknown(const Explanation& e) {
   return out;
 }
 
-// Of a message alone nothing is replayed.
-std::vector<Suggestion> OfMessage(const Explanation& e) {
-  switch (e.verdict.kind) {
-    case OomVerdict::kHealthy:
-      return {};
-    case OomVerdict::kOutside:
-      if (HasNote(e, "unified_memory")) {
-        return {
-            {Proof::kUnproven,
+// Others hold the device. A table beside the message names them, and one may be this program, which has ended since.
+std::vector<Suggestion> OfOutside(const Explanation& e) {
+  if (HasNote(e, "unified_memory")) {
+    return {{Proof::kUnproven,
              kFreeTheHost,
              {"grep -E 'MemFree|MemAvailable' /proc/meminfo", "sudo sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'"}}};
-      }
-      return {{Proof::kUnproven, kFreeTheDevice, {ProcessList(e)}}};
+  }
+  const std::vector<std::int64_t>& named = e.failure.message->processes_beside;
+  if (named.empty()) return {{Proof::kUnproven, kFreeTheDevice, {ProcessList(e)}}, {Proof::kUnproven, kTakeAnother}};
+  const std::string who = absl::StrJoin(named, ", ");
+  return BeforeHoldLess(
+      e,
+      {Proof::kUnproven,
+       absl::StrCat("see whether process ", who, " still runs now that this program has ended; if so, end it (kill ",
+                    absl::StrJoin(named, " "), ") or take another device"),
+       {ProcessList(e)}},
+      "else it was this program: ");
+}
+
+std::vector<Suggestion> OfLimit(const Explanation& e) {
+  if (HasNote(e, "free_exceeds_tried")) {
+    return {{Proof::kUnproven, kRunItAgain}, {Proof::kUnproven, kFindTheLimit, {"ulimit -v"}}};
+  }
+  return BeforeHoldLess(e, {Proof::kUnproven, kRaiseTheLimit, {"torch.cuda.set_per_process_memory_fraction(1.0)"}},
+                        kElse);
+}
+
+std::vector<Suggestion> OfHoles(const Explanation& e) {
+  const std::uint64_t holes = e.memory.accounting.stranded_bytes.value_or(0);
+  return BeforeHoldLess(e,
+                        {Proof::kUnproven,
+                         "",
+                         {whatif::PasteLine(kExpandable)},
+                         holes > 0 ? absl::StrCat("it can make use of up to ", FormatBytes(holes), " of holes") : ""},
+                        kIfNotEnough);
+}
+
+// PyTorch's own message, whose settings are known here.
+std::vector<Suggestion> OfTorch(const Explanation& e) {
+  switch (e.verdict.kind) {
     case OomVerdict::kLimit:
-      if (HasNote(e, "free_exceeds_tried")) return {{Proof::kUnproven, kFindTheLimit}};
-      if (IsTorch(e)) return {{Proof::kUnproven, kRaiseTheLimit}};
-      break;
+      return OfLimit(e);
     case OomVerdict::kFragmentation:
-      if (IsTorch(e)) {
-        const std::uint64_t holes = e.memory.accounting.stranded_bytes.value_or(0);
-        return {{Proof::kUnproven,
-                 "",
-                 {whatif::PasteLine(kExpandable)},
-                 holes > 0 ? absl::StrCat("up to ", FormatBytes(holes), " of holes") : ""},
-                HoldLess(e)};
-      }
-      break;
+      return OfHoles(e);
     case OomVerdict::kCapacity:
     case OomVerdict::kNearlyFull:
     case OomVerdict::kLeak:
-      if (IsTorch(e)) return OfCapacity(e);
-      break;
-    case OomVerdict::kUnknown:
-      if (IsTorch(e)) return OfUnknown(e);
-      break;
-    case OomVerdict::kHostMemory:
-      break;
+      return OfCapacity(e);
+    default:
+      return OfUnknown(e);
   }
-  return {{Proof::kUnproven, e.what_ifs.advice.sentence}};
+}
+
+// Of a message alone nothing is replayed.
+std::vector<Suggestion> OfMessage(const Explanation& e) {
+  const OomVerdict kind = e.verdict.kind;
+  if (kind == OomVerdict::kHealthy) return {};
+  if (kind == OomVerdict::kOutside) return OfOutside(e);
+  if (kind == OomVerdict::kLimit && HasNote(e, "free_exceeds_tried")) return OfLimit(e);
+  const std::vector<analyses::OomTry>& tries = e.failure.message->tries;
+  if (tries.empty()) return OfTorch(e);
+  std::vector<Suggestion> out;
+  for (const analyses::OomTry& one : tries) {
+    out.push_back({Proof::kUnproven, absl::StrCat(out.empty() ? "" : kElse, one.what), one.lines});
+  }
+  return out;
+}
+
+// The line that made most of what was held; empty: nothing names it.
+std::string HoldLessWhere(const Explanation& e) {
+  for (const analyses::LabelledStack& line : e.memory.holders.stacks) {
+    if (line.label == analyses::kNoStackLabel) continue;
+    const std::optional<std::uint64_t>& all = e.memory.accounting.allocated_bytes;
+    return absl::StrCat("hold less at ", line.label, ", which made ", FormatBytes(line.bytes), " of ",
+                        all.has_value() ? absl::StrCat("the ", FormatBytes(*all), " held") : "what was held");
+  }
+  return "";
+}
+
+// Of a file that tells neither a failure nor that none was.
+std::vector<Suggestion> OfStateAlone(const Explanation& e) {
+  if (e.failure.tried_bytes.has_value()) return {{Proof::kUnproven, kFindThePool}};
+  const std::string less = HoldLessWhere(e);
+  const bool is_profile = !e.memory.accounting.reserved_bytes.has_value();
+  if (is_profile && !less.empty()) return {{Proof::kUnproven, less}};
+  if (e.memory.at_end.has_value()) return {{Proof::kUnproven, kRecordAgain, {"ashlar record -- ./program"}}};
+  std::vector<Suggestion> out = {
+      {Proof::kUnproven, kRecordIt, {"ashlar record -- python YOUR_PROGRAM.py"}},
+      {Proof::kUnproven, kRecordInside, {"torch.cuda.memory._record_memory_history(max_entries=100000)"}}};
+  if (!less.empty()) out.push_back({Proof::kUnproven, absl::StrCat(kElse, less)});
+  return out;
 }
 
 // The variable that keeps most of what the cause is about; empty: none is known.
@@ -188,6 +264,8 @@ absl::string_view ProofName(Proof proof) {
   return "";
 }
 
+absl::string_view ProofWords(Proof proof) { return proof == Proof::kUnproven ? "not tried yet" : ProofName(proof); }
+
 std::string Changed(std::uint64_t before, std::uint64_t after, const char* what) {
   return before == after ? "" : absl::StrCat(", ", FormatCount(before), " -> ", FormatCount(after), what);
 }
@@ -211,11 +289,15 @@ std::vector<Suggestion> SuggestionsOf(const Explanation& e) {
     if (out.size() < kMostActions) out.push_back(OfRemedy(e, remedy));
   }
   if (out.empty() && e.failure.message.has_value()) out = OfMessage(e);
-  if (out.empty() && !e.failure.message.has_value() && e.verdict.kind == OomVerdict::kUnknown) {
-    out.push_back({Proof::kUnproven, kRecordIt, {"ashlar record -- python YOUR_PROGRAM.py"}});  // a state alone
-  }
+  if (out.empty() && !e.failure.message.has_value() && e.verdict.kind == OomVerdict::kUnknown) out = OfStateAlone(e);
   std::stable_sort(out.begin(), out.end(), [](const Suggestion& a, const Suggestion& b) { return a.proof < b.proof; });
   return out;
+}
+
+bool SaysWhatActionsSay(const Explanation& e) {
+  const std::vector<Suggestion> actions = SuggestionsOf(e);
+  return e.what_ifs.rows.empty() && !actions.empty() && !actions.front().what.empty() &&
+         absl::StartsWith(e.what_ifs.advice.sentence, actions.front().what);
 }
 
 std::optional<std::string> SettingToTry(const Explanation& e) {

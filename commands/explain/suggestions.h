@@ -23,9 +23,12 @@ enum class Proof : std::uint8_t {
 };
 absl::string_view ProofName(Proof proof);  // "run", "replayed", "estimated", "not proven"
 
+// As people read it, and once for all that may be tried: "not tried yet" of kUnproven, else its name.
+absl::string_view ProofWords(Proof proof);
+
 struct Suggestion {
   Proof proof = Proof::kUnproven;
-  std::string what = {};                // a sentence; empty where the lines say it
+  std::string what = {};                // a sentence; "else: ..." behind the first to try; empty where the lines say it
   std::vector<std::string> lines = {};  // for the shell or the program
   std::string gain = {};                // "peak 11.22 GiB -> 10.61 GiB, 1 -> 0 failed requests"; empty: not known
 };
@@ -34,6 +37,8 @@ struct Suggestion {
 std::string Changed(std::uint64_t before, std::uint64_t after, const char* what);
 
 std::vector<Suggestion> SuggestionsOf(const Explanation& explanation);
+// Whether the sentence of the advice says in other order what the actions say: it is not to be shown beside them.
+bool SaysWhatActionsSay(const Explanation& explanation);
 
 // The setting under which the program itself may be run again to see what a replay cannot know: that which gets past
 // the failed request with the lowest peak. nullopt: none does, its replay fails again, or holes are not what it is

@@ -11,6 +11,7 @@
 #include "allocator/policy/size_rule.h"
 #include "analyzer/analyses/state/state_accounting.h"
 #include "commands/explain/failure.h"
+#include "commands/shared/traced_run.h"
 
 namespace ashlar::answers {
 namespace {
@@ -53,7 +54,7 @@ Verdict OfFailure(const analyses::CauseHistory& history, const OomAccounting& ac
   const core::OomFigures figures = FiguresOfFailure(history, accounting);
   const core::OomJudgement judgement = core::JudgeOom(figures);
   return {.headline = absl::StrCat("OUT OF MEMORY  device ", history.timeline->device(), ", event ",
-                                   FormatCount(history.moment), ": ", FormatBytes(rounded),
+                                   FormatCount(history.moment), " of the recording: ", FormatBytes(rounded),
                                    " requested, the largest free block it could use is ", FormatBytes(largest)),
           .kind = VerdictOf(judgement.kind),
           .evidence = core::OomSentences(judgement, figures)};
@@ -61,9 +62,8 @@ Verdict OfFailure(const analyses::CauseHistory& history, const OomAccounting& ac
 
 Verdict OfRun(const timeline::Timeline& timeline) {
   if (!timeline.HasAllocations()) {
-    return {.headline = absl::StrCat("NO ALLOCATIONS RECORDED  device ", timeline.device(), ": the file has a state, ",
-                                     "not how it came about"),
-            .evidence = {"unknown: whether a request failed is not in this trace"}};
+    return {.headline = absl::StrCat("NO HISTORY RECORDED  device ", timeline.device(), ": ", kOneState),
+            .evidence = {"unknown: whether a request failed is not in this file"}};
   }
   return {.headline = absl::StrCat("NO FAILURE  device ", timeline.device(), ": no request ran out of memory in ",
                                    FormatCount(static_cast<std::uint64_t>(timeline.event_count())), " events"),
@@ -196,9 +196,14 @@ std::string LeakAdvice(const VerdictCase& of) {
 
 bool IsOver(const WhatIfRow& row) { return row.projected->needed_bytes > row.projected->available_bytes; }
 
-std::string ShortLaterSentence(const WhatIfRow& row) {
-  return absl::StrCat(IsOver(row) ? "capacity" : "nearly full", ": what comes next needs ",
-                      FormatBytes(row.projected->needed_bytes), " of ", FormatBytes(row.projected->available_bytes),
+// Where the request itself has room, that is said beside.
+std::string ShortLaterSentence(const VerdictCase& of, const WhatIfRow& row) {
+  const bool fits = of.headroom.has_value() && of.headroom->value_bytes >= 0;
+  return absl::StrCat(IsOver(row) ? "capacity" : "nearly full", ": ",
+                      fits ? "without holes this request would fit, but not those that follow it: they need "
+                           : "the requests that follow this one need ",
+                      FormatBytes(row.projected->needed_bytes), " where the allocator can hold ",
+                      FormatBytes(row.projected->available_bytes),
                       " (projected), so no allocator setting carries the run through");
 }
 
@@ -235,7 +240,7 @@ constexpr VerdictRule kRules[] = {
     {"short_later", [](const VerdictCase& of) { return ShortLater(of) != nullptr; },
      [](const VerdictCase& of) -> Ruling {
        const WhatIfRow& row = *ShortLater(of);
-       return {IsOver(row) ? OomVerdict::kCapacity : OomVerdict::kNearlyFull, ShortLaterSentence(row)};
+       return {IsOver(row) ? OomVerdict::kCapacity : OomVerdict::kNearlyFull, ShortLaterSentence(of, row)};
      }},
     {"run_again_and_fails", [](const VerdictCase& of) { return FailsWhenRunAgain(of) && !OwnRuns(of); },
      [](const VerdictCase& of) -> Ruling {
@@ -274,7 +279,7 @@ std::vector<std::string> OverruledEvidence(std::string sentence, const std::opti
   std::vector<std::string> out = {std::move(sentence)};
   if (!headroom.has_value()) return out;
   const std::int64_t bytes = headroom->value_bytes;
-  out.push_back(absl::StrCat(core::kWithoutHoles, " this one request ",
+  out.push_back(absl::StrCat(core::kWithoutHoles, " this request alone ",
                              bytes >= 0 ? "would fit with " : "would be short by ",
                              FormatSignedBytes(bytes >= 0 ? bytes : -bytes), bytes >= 0 ? " to spare" : ""));
   return out;

@@ -52,7 +52,7 @@ std::size_t RunCount(const answers::Input& input, const answers::ReplaySettings&
 
 std::string MomentInWords(const ExportedRun& run) {
   const timeline::Timeline& timeline = run.traced.timeline;
-  if (timeline.event_count() == 0) return "the end of the recording (no events in this file)";
+  if (timeline.event_count() == 0) return answers::kMomentOfState;
   const bool is_failure = !timeline.oom_events().empty();
   if (run.moment == timeline::kBeforeWindow) return "the peak of allocated memory, at the start of the recorded window";
   return absl::StrCat(is_failure ? "the out-of-memory error" : "the peak of allocated memory", ", event ",

@@ -65,6 +65,10 @@ std::vector<trace::Note> NotesOfSettings(const policy::Options& options);
 
 using whatif::WhatIfRequests;
 
+// What is said of a file without events: a note, and the moment that its figures are of.
+inline constexpr char kOneState[] = "the file has what was held at one moment, not the requests that led there";
+inline constexpr char kMomentOfState[] = "the moment of the snapshot, without a history";
+
 // Inclusive; equal where the trace tells the number.
 struct CountSpan {
   std::uint64_t least = 0;
@@ -82,7 +86,7 @@ struct TracedRun {
   std::optional<CountSpan> retries;               // nullopt: not in this trace
   bool can_fail = true;                           // false: replayed in memory that no trace fills
   bool has_allocator = true;                      // false: the program called the device itself
-  bool has_events = true;                         // false: one state, not how it came about
+  bool has_events = true;                         // false: one state (kOneState)
   std::optional<analyses::HeldByName> held = {};  // who held what was live, without growth; nullopt: no names
 };
 

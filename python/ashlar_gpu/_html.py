@@ -20,6 +20,7 @@ LEFT_OUT = ("The page is made small for the notebook: curves and maps of other s
             'moments. .page shows the whole one, .page.save("page.html") writes it.')
 BAD, GOOD, GREY = "#d1453b", "#2e8b57", "#8a8f98"
 CELL = "padding:2px 12px 2px 0;white-space:nowrap;text-align:{}"
+UNPROVEN = "not proven"  # of an action: JSON's word for what was not tried yet
 UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -141,8 +142,9 @@ def _verdict(answer: Explanation) -> Tuple[str, str]:
 
 
 def _explanation(answer: Explanation) -> str:
-    certain = "" if answer.verdict_certain else " (not certain)"
-    verdict, said = answer.verdict.replace("_", " "), answer.evidence[0] if answer.evidence else ""
+    certain = "" if answer.verdict_certain or answer.verdict == "unknown" else " (not certain)"
+    verdict = "another process or library" if answer.verdict == "outside" else answer.verdict.replace("_", " ")
+    said = answer.evidence[0] if answer.evidence else ""
     out = _lines([f"{said}{certain}" if said.lower().startswith(verdict) else f"{verdict}{certain}: {said}"])
     parts = parts_of(answer.accounting)
     if parts:
@@ -156,7 +158,8 @@ def _explanation(answer: Explanation) -> str:
         out += _title("Who holds it") + _table(("line", "bytes", "blocks"), rows)
     if answer.what_if:
         out += _title("What would have helped") + _settings(answer.what_if)
-    return out + (_lines([answer.advice]) if answer.advice else "")
+    is_said = not answer.what_if and answer.actions and (answer.advice or "").startswith(answer.actions[0].what or "-")
+    return out + (_lines([answer.advice]) if answer.advice and not is_said else "")
 
 
 def _to_do(answer: Answer) -> str:
@@ -168,14 +171,15 @@ def _to_do(answer: Answer) -> str:
     asked = "" if elsewhere is None else _title("WOULD IT FIT") + _lines([elsewhere.sentence])
     if not explained.actions:
         return asked
-    title = "TRY FIRST" if explained.actions[0].proof == "not proven" else "FIX"
-    return _title(title) + "".join(_action(one) for one in explained.actions) + asked
+    is_proven = explained.actions[0].proof != UNPROVEN
+    title = _title("FIX") if is_proven else _title("TRY FIRST") + '<div style="opacity:.8">not tried yet</div>'
+    return title + "".join(_action(one) for one in explained.actions) + asked
 
 
 def _action(action: Action) -> str:
-    gain = action.proof if action.gain is None else f"{action.proof}: {action.gain}"
-    return (_lines([action.what] if action.what else []) + (_code(action.lines) if action.lines else "")
-            + f'<div style="opacity:.8">{_text(gain)}</div>')
+    known = [one for one in (action.proof if action.proof != UNPROVEN else None, action.gain) if one]
+    gain = f'<div style="opacity:.8">{_text(": ".join(known))}</div>' if known else ""
+    return _lines([action.what] if action.what else []) + (_code(action.lines) if action.lines else "") + gain
 
 
 def _cause(cause: Cause) -> Tuple[str, str, str]:

@@ -65,7 +65,7 @@ TORCH = {
     """,
 }
 SNAPSHOT = os.path.join(ROOT, "docs", "examples", "training_oom.pickle")
-SAYS = "OUT OF MEMORY  device 0, event 6,768: 638.03 MiB requested"
+SAYS = "OUT OF MEMORY  device 0, event 6,768 of the recording: 638.03 MiB requested"
 PASTES = "FIX            export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 THREE_LINES = "import ashlar_gpu\nashlar_gpu.on_oom()\nimport torch\ntorch.cuda.use()\n"
 

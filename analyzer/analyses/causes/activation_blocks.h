@@ -12,10 +12,10 @@
 
 namespace ashlar::analyses {
 
-// Finds the scores of attention among what a pass forward keeps: a number for every place against every other, in each
-// head. They are told by growth (from one pass to another their size goes with the square of the length, that of most
-// lines with the length), or by factors (all of a pass is rows x width, and the widths are those of the weights; what
-// is as wide as no weight, and as long as heads x length, is scores). Pure function; sizes are bytes.
+// Finds the scores of attention among what a pass forward keeps: a number for every position against every other, in
+// each head. They are told by growth (from one pass to another their size goes with the square of the length, that of
+// most lines with the length), or by factors (all of a pass is rows x width, and the widths are those of the weights;
+// what is as wide as no weight, and as long as heads x length, is scores). Pure function; sizes are bytes.
 struct AttentionScores {
   std::vector<std::size_t> blocks = {};  // indices in Timeline::blocks(); empty: none that are felt
   std::string proof = {};                // a sentence

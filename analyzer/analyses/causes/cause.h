@@ -67,7 +67,7 @@ enum class CauseKind : std::uint8_t {
   kExceptionHoldsFrames,  // a failed attempt's tensors live on beside the next attempt's
   kEmptyCacheEachStep,    // the cache is returned in every step and obtained again
   kActivationsSaved,      // a forward pass keeps what its backward pass needs, without checkpointing
-  kAttentionScores,       // scores of every place against every other are kept
+  kAttentionScores,       // scores of every position against every other are kept
   kModelCopies,           // several sets of weights of one model
   kLongLivedTensor,       // one huge tensor, or a few, from the setup to the end
   kMemoryFraction,        // the process may have a part of the device only

@@ -52,8 +52,8 @@ inline constexpr ProgramChange kFusedAttention{
     .price = 1,
     .sentence = "let PyTorch compute attention without keeping its scores",
     .python =
-        "x = F.scaled_dot_product_attention(query, key, value, is_causal=True)\n"
-        "# of transformers: from_pretrained(..., attn_implementation=\"sdpa\")"};
+        "x = F.scaled_dot_product_attention(query, key, value, is_causal=True)  # is_causal, mask and scale as yours\n"
+        "# with transformers, instead: from_pretrained(..., attn_implementation=\"sdpa\")"};
 // PyTorch's sdp_utils.cpp: what its fused kernels check of a call.
 inline constexpr ProgramChange kWhatFusedKernelsTake{
     .sentence =

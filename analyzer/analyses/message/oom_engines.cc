@@ -1,12 +1,15 @@
 // Serving engines refuse to start by sums of their own: the share of the device that they may take, what the weights
-// and a trial run took of it, and what is left for the cache of keys and values.
+// and a trial run took of it, and what is left for the cache of keys and values. What those sums say to set.
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/message/oom_message_evidence.h"
 
@@ -40,33 +43,29 @@ std::string SumOfVllm(const OomMessage& message) {
   return out + ".";
 }
 
-// The least share, in hundredths, that leaves something for the cache.
-std::string ShareOfVllm(const OomMessage& message) {
-  const std::uint64_t taken = BytesOf(message.Detail("weights")) + BytesOf(message.Detail("activations")) +
-                              BytesOf(message.Detail("non_torch"));
-  if (!message.total || message.Detail("weights") == nullptr || message.Detail("activations") == nullptr) return "";
-  const auto total = static_cast<double>(message.total->MiddleBytes());
-  if (total <= 0) return "";
-  const double share = static_cast<double>(taken) / total;
-  const double least = std::floor(share * 100 + 1) / 100;
-  if (least >= 1) {
-    return "No gpu_memory_utilization is large enough on this device: lower the weights' precision, or spread the "
-           "model "
-           "with tensor_parallel_size.";
-  }
-  return absl::StrFormat(
-      "Set gpu_memory_utilization to %.2f or more: %.2f leaves %s for the cache, %.2f would leave none.", least, least,
-      FormatBytes(static_cast<std::uint64_t>(least * total) - taken), least - 0.01);
+// What vLLM takes before the cache has anything; nullopt: the text does not tell all of it.
+std::optional<std::uint64_t> TakenOfVllm(const OomMessage& message) {
+  if (message.Detail("weights") == nullptr || message.Detail("activations") == nullptr) return std::nullopt;
+  return BytesOf(message.Detail("weights")) + BytesOf(message.Detail("activations")) +
+         BytesOf(message.Detail("non_torch"));
 }
+
+// A setting of vLLM, as both its doors take it: max_model_len, 4096.
+std::vector<std::string> LinesOfVllm(const std::string& name, const std::string& value) {
+  return {absl::StrCat(name, "=", value, "  # in LLM(...)"),
+          absl::StrCat("--", absl::StrReplaceAll(name, {{"_", "-"}}), " ", value, "  # of vllm serve")};
+}
+
+std::string Hundredths(double share) { return absl::StrFormat("%.2f", share); }
 
 std::string ShortOfVllm(const OomMessage& message) {
   if (message.FindNote("startup_share") != nullptr && message.tried && message.free) {
-    return absl::StrCat("Limit: vLLM asks for ", message.tried->InWords(), " of the device where ",
+    return absl::StrCat("Limit: vLLM refused to start: it asks for ", message.tried->InWords(), " of the device where ",
                         message.free->InWords(), " is free.");
   }
   if (const Figure* cache = message.Detail("kv_cache"); cache != nullptr && message.tried) {
-    return absl::StrCat("Limit: vLLM asks for ", message.tried->InWords(), " of KV cache where ", cache->InWords(),
-                        " is left.");
+    return absl::StrCat("Limit: vLLM refused to start: one request of the longest context needs ",
+                        message.tried->InWords(), " of KV cache, and ", cache->InWords(), " is left for it.");
   }
   if (const trace::Note* count = message.FindNote("dummy_requests"); count != nullptr) {
     return absl::StrCat("Limit: vLLM's trial run of the sampler with ", FormatCount(count->count),
@@ -79,20 +78,102 @@ std::string ShortOfVllm(const OomMessage& message) {
   return "Limit: gpu_memory_utilization leaves nothing for the KV cache beside the weights and the activations.";
 }
 
-std::string MendOfVllm(const OomMessage& message) {
-  if (message.FindNote("startup_share") != nullptr) {
-    return "Something else holds the rest of the device: end it, or lower gpu_memory_utilization.";
+// The rest of the device is somebody else's.
+std::vector<OomTry> TriesForShare(const OomMessage& message) {
+  std::vector<OomTry> out = {{"end what else holds the device; this line lists it", {"nvidia-smi"}}};
+  OomTry lower = {"lower gpu_memory_utilization to what is free"};
+  if (message.free && message.total && message.total->MiddleBytes() > 0) {
+    const double free = static_cast<double>(message.free->MiddleBytes());
+    const double share = std::floor(free / static_cast<double>(message.total->MiddleBytes()) * 100) / 100;
+    lower.what = absl::StrCat("lower gpu_memory_utilization to ", Hundredths(share), ": ", message.free->InWords(),
+                              " of ", message.total->InWords(), " are free");
+    lower.lines = LinesOfVllm("gpu_memory_utilization", Hundredths(share));
   }
-  if (message.FindNote("dummy_requests") != nullptr) {
-    return "Lower max_num_seqs, or gpu_memory_utilization, which leaves more of the device beside the KV cache.";
+  out.push_back(std::move(lower));
+  return out;
+}
+
+// The cache of one request is too large. A cache grows with the length at most as fast as the length.
+std::vector<OomTry> TriesForLength(const OomMessage& message) {
+  const trace::Note* fitting = message.FindNote("fitting_model_length");
+  const trace::Note* asked = message.FindNote("max_model_len");
+  const std::uint64_t needed = message.tried ? message.tried->MiddleBytes() : 0;
+  OomTry shorter = {"lower max_model_len, the longest context"};
+  if (fitting != nullptr) {
+    shorter.what = absl::StrCat("set the longest context to ", FormatCount(fitting->count),
+                                " tokens, which vLLM itself says would fit");
+    shorter.lines = LinesOfVllm("max_model_len", absl::StrCat(fitting->count));
+  } else if (asked != nullptr && needed > 0) {
+    const double share = static_cast<double>(BytesOf(message.Detail("kv_cache"))) / static_cast<double>(needed);
+    const auto length = static_cast<std::uint64_t>(static_cast<double>(asked->count) * share);
+    shorter.what = absl::StrCat("lower the longest context from ", FormatCount(asked->count), " to about ",
+                                FormatCount(length), " tokens, as the cache that is left to the one needed");
+    shorter.lines = LinesOfVllm("max_model_len", absl::StrCat(length));
   }
-  if (const trace::Note* fitting = message.FindNote("fitting_model_length"); fitting != nullptr) {
-    return absl::StrCat("Set max_model_len to ", FormatCount(fitting->count),
-                        " or less, as vLLM reckons; or raise gpu_memory_utilization where the device is not shared.");
+  return {std::move(shorter),
+          {"raise gpu_memory_utilization, where nothing else uses the device"},
+          {"load the weights quantized, or raise tensor_parallel_size"}};
+}
+
+// Nothing is left for the cache: the least share, in hundredths, that leaves something.
+std::vector<OomTry> TriesForCache(const OomMessage& message) {
+  const OomTry smaller = {"load the weights quantized, or raise tensor_parallel_size"};
+  const OomTry shorter = {"lower max_model_len, then max_num_seqs"};
+  const std::optional<std::uint64_t> taken = TakenOfVllm(message);
+  const auto total = static_cast<double>(message.total ? message.total->MiddleBytes() : 0);
+  if (!taken || total <= 0) {
+    return {{"raise gpu_memory_utilization (0.9 where it is not set), where nothing else uses the device"},
+            smaller,
+            shorter};
   }
-  if (std::string share = ShareOfVllm(message); !share.empty()) return share;
-  return "Lower max_model_len, max_num_seqs or the weights' precision, spread the model over more devices, or raise "
-         "gpu_memory_utilization where the device is not shared.";
+  const double least = std::floor(static_cast<double>(*taken) / total * 100 + 1) / 100;
+  if (least >= 1) {
+    return {{absl::StrCat(smaller.what, ": no gpu_memory_utilization is large enough on this device")}, shorter};
+  }
+  return {{absl::StrCat("raise gpu_memory_utilization to ", Hundredths(least), " or more: ", Hundredths(least),
+                        " leaves ", FormatBytes(static_cast<std::uint64_t>(least * total) - *taken), " for the cache, ",
+                        Hundredths(least - 0.01), " would leave none"),
+           LinesOfVllm("gpu_memory_utilization", Hundredths(least))},
+          smaller,
+          shorter};
+}
+
+std::vector<OomTry> TriesForVllm(const OomMessage& message) {
+  if (message.FindNote("not_out_of_memory") != nullptr) {
+    return {{"start it again once nothing else on the device begins or ends"}, {"give it a device of its own"}};
+  }
+  if (message.FindNote("sleep_mode") != nullptr) {
+    return {{"free what took the memory while vLLM slept, before it wakes: the trainer's tensors, and its cache",
+             {"torch.cuda.empty_cache()"}},
+            {"lower gpu_memory_utilization"}};
+  }
+  if (message.FindNote("startup_share") != nullptr) return TriesForShare(message);
+  if (const trace::Note* count = message.FindNote("dummy_requests"); count != nullptr && count->count > 1) {
+    return {{absl::StrCat("halve max_num_seqs from ", FormatCount(count->count), ", the size of the trial run"),
+             LinesOfVllm("max_num_seqs", absl::StrCat(count->count / 2))},
+            {"lower gpu_memory_utilization, which leaves more of the device beside the KV cache"}};
+  }
+  if (message.FindNote("no_cache_blocks") != nullptr) return TriesForCache(message);
+  if (message.Detail("kv_cache") != nullptr && message.tried) return TriesForLength(message);
+  return {};
+}
+
+// What is static is weights and cache; of what is free at first, the fraction has to pass the weights' part.
+std::vector<OomTry> TriesForSglang(const OomMessage& message) {
+  const OomTry smaller = {"load the weights quantized, or raise --tp"};
+  const OomTry shorter = {"halve --max-running-requests, then shorten --context-length"};
+  const Figure* first = message.Detail("free_at_first");
+  if (message.Detail("weights") == nullptr || first == nullptr || first->MiddleBytes() == 0) {
+    return {{"raise --mem-fraction-static"}, smaller, shorter};
+  }
+  const auto free = static_cast<double>(first->MiddleBytes());
+  const double weights = std::ceil(static_cast<double>(BytesOf(message.Detail("weights"))) / free * 100) / 100;
+  return {{absl::StrCat("raise --mem-fraction-static above ", Hundredths(weights),
+                        ", which the weights alone take of what was free; each 0.01 more is ",
+                        FormatBytes(first->MiddleBytes() / 100), " of cache"),
+           {absl::StrCat("--mem-fraction-static ", Hundredths(weights + 0.01), "  # at least")}},
+          smaller,
+          shorter};
 }
 
 void WriteSglang(const OomMessage& message, std::vector<std::string>& out) {
@@ -109,16 +190,6 @@ void WriteSglang(const OomMessage& message, std::vector<std::string>& out) {
     out.push_back(absl::StrCat(first == nullptr ? "" : absl::StrCat("Of ", first->InWords(), " free at first "),
                                first == nullptr ? "The weights took " : "the weights took ", weights->InWords(), "."));
   }
-  // What is static is weights and cache; of what is free at first, the fraction has to pass the weights' part.
-  if (weights == nullptr || first == nullptr || first->MiddleBytes() == 0) {
-    out.emplace_back("Raise --mem-fraction-static, or load fewer bytes of weights (quantization, --tp).");
-    return;
-  }
-  const double least = static_cast<double>(weights->MiddleBytes()) / static_cast<double>(first->MiddleBytes());
-  out.push_back(
-      absl::StrFormat("Set --mem-fraction-static above %.2f, which the weights alone take of what was free; each 0.01 "
-                      "more is %s of cache.",
-                      std::ceil(least * 100) / 100, FormatBytes(first->MiddleBytes() / 100)));
 }
 
 }  // namespace
@@ -127,7 +198,12 @@ void WriteEngine(const OomMessage& message, std::vector<std::string>& out) {
   if (message.family == "sglang") return WriteSglang(message, out);
   out.push_back(ShortOfVllm(message));
   if (std::string sum = SumOfVllm(message); !sum.empty()) out.push_back(std::move(sum));
-  out.push_back(MendOfVllm(message));
+}
+
+std::vector<OomTry> EngineTries(const OomMessage& message) {
+  if (message.family == "vllm") return TriesForVllm(message);
+  return message.family == "sglang" && message.FindNote("own_check") != nullptr ? TriesForSglang(message)
+                                                                                : std::vector<OomTry>{};
 }
 
 }  // namespace ashlar::analyses::oom

@@ -89,6 +89,13 @@ bool WriteLibrary(const OomMessage& message, std::vector<std::string>& out) {
 
 namespace {
 
+// The verdict's own words begin its sentence.
+std::string OutsideWords() {
+  std::string out = VerdictWords(OomVerdict::kOutside);
+  out[0] = absl::ascii_toupper(static_cast<unsigned char>(out[0]));
+  return out;
+}
+
 constexpr std::int64_t Signed(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
 
 constexpr std::uint64_t kTypicalOwnBytes = kGiB;  // outside the allocator: a context with its libraries
@@ -169,7 +176,8 @@ std::string CeilingSentence(const OomMessageVerdict& verdict) {
   if (!parts.outside_bytes || !parts.allocated_bytes || !parts.total_bytes || !verdict.tried_bytes) return "";
   return absl::StrCat("Allocated ", FormatBytes(*parts.allocated_bytes), " and the request make ",
                       FormatBytes(*parts.allocated_bytes + *verdict.tried_bytes), "; this allocator can hold at most ",
-                      FormatBytes(*parts.total_bytes - *parts.outside_bytes), ".");
+                      FormatBytes(*parts.total_bytes - *parts.outside_bytes), " of the device's ",
+                      FormatBytes(*parts.total_bytes), ": the CUDA context and others hold the rest.");
 }
 
 // XLA plans a program's memory before it runs.
@@ -198,11 +206,14 @@ void WriteTable(const OomMessage& message, OomMessageVerdict& verdict) {
     holders.push_back(absl::StrCat("process ", *process.pid, " with ", FormatBytes(process.used->MiddleBytes())));
   }
   const bool is_others = verdict.kind == OomVerdict::kOutside;
-  Add(out, absl::StrCat(is_others ? "Outside, if the process named is not this program, else capacity: " : "Capacity: ",
-                        FormatBytes(used->MiddleBytes()), " of ", message.total->InWords(),
-                        " were in use in the table beside the message."));
+  const std::string in_use =
+      absl::StrCat(FormatBytes(used->MiddleBytes()), " of ", FormatBytes(message.total->MiddleBytes()),
+                   " were in use in the table beside "
+                   "the message");
   if (holders.size() > 5) holders.resize(5);
-  if (is_others) Add(out, absl::StrCat("The table names ", absl::StrJoin(holders, ", "), "."));
+  if (!is_others) return Add(out, absl::StrCat("Capacity: ", in_use, "."));
+  Add(out, absl::StrCat(OutsideWords(), ": ", in_use, ", which names ", absl::StrJoin(holders, ", "),
+                        "; if that was this program itself, it is capacity."));
 }
 
 // cudaMallocAsync: the pool's figure, and what it does not explain.
@@ -220,9 +231,9 @@ void WriteAsync(const OomMessage& message, OomMessageVerdict& verdict) {
     return;
   }
   const std::uint64_t rest = total - allocated - std::min(verdict.accounting.free_bytes.value_or(0), total - allocated);
-  Add(out, absl::StrCat(verdict.kind == OomVerdict::kNearlyFull ? "Nearly full: " : "Outside: ", both, " fit into ",
-                        FormatBytes(total), " with ", FormatBytes(total - sum), " to spare, but ", FormatBytes(rest),
-                        " are not in use by this program's tensors."));
+  Add(out, absl::StrCat(verdict.kind == OomVerdict::kNearlyFull ? "Nearly full" : OutsideWords(), ": ", both,
+                        " fit into ", FormatBytes(total), " with ", FormatBytes(total - sum), " to spare, but ",
+                        FormatBytes(rest), " are not in use by this program's tensors."));
   Add(out,
       "They are the CUDA context, other processes (a desktop, a browser), or holes of the driver's pool: this message "
       "does not tell them apart.");
@@ -268,9 +279,10 @@ void WriteCapacity(const OomMessage& message, OomMessageVerdict& verdict) {
 
 std::string GapSentence(const OomMessage& message, const OomMessageVerdict& verdict) {
   const auto stranded = static_cast<std::int64_t>(verdict.accounting.stranded_bytes.value_or(0));
-  std::string text = absl::StrCat(Print(stranded),
-                                  " reserved but not allocated is stranded beside live blocks: the cache "
-                                  "had already returned every whole free segment, so this is the irreducible part.");
+  std::string text =
+      absl::StrCat(Print(stranded),
+                   " reserved but not allocated are holes beside live blocks: PyTorch had already "
+                   "given back every segment that was free as a whole, and can give back none of these.");
   if (message.private_pool && verdict.accounting.private_pool_bytes) {
     absl::StrAppend(&text, " ", message.private_pool->InWords(),
                     " more is free inside private pools (CUDA graphs, MemPool), which other requests cannot use.");
@@ -300,13 +312,13 @@ void WriteFragmentation(const OomMessage& message, OomMessageVerdict& verdict) {
   const bool is_full = verdict.kind == OomVerdict::kNearlyFull;
   const bool is_to_the_last = verdict.HasNote("free_to_the_last");
   Add(out,
-      absl::StrCat(is_full ? "Nearly full" : "Fragmentation", ": ", core::kWithoutHoles, " the request fits with ",
-                   Print(spare.value_bytes), " to spare; ",
+      absl::StrCat(is_full ? "Nearly full" : "Fragmentation", ": ", core::kWithoutHoles,
+                   is_full ? " the request would fit with " : " the request fits with ", Print(spare.value_bytes),
+                   " to spare", is_full ? ", under 2 % of the memory: no allocator packs as well as that; " : "; ",
                    under_limit ? absl::StrCat("the holes fill the ", message.limit->InWords(), " allowed.")
                    : is_to_the_last
                        ? absl::StrCat("of the device ", message.free->InWords(), " were left, which were not given.")
                        : absl::StrCat("free memory misses it by ", Print(verdict.missing->value_bytes), ".")));
-  if (is_full) Add(out, "That is less than 2 % of the memory: no allocator packs as well as that.");
   if (!under_limit) Add(out, CeilingSentence(verdict));
   Add(out, GapSentence(message, verdict));
   if (!under_limit) Add(out, PrivatePoolSentence(verdict));
@@ -322,12 +334,12 @@ void WriteOtherProcess(const OomMessage& message, OomMessageVerdict& verdict) {
   if (message.FindNote("device_table") != nullptr) return WriteTable(message, verdict);
   if (message.family == "pt-async") return WriteAsync(message, verdict);
   if (verdict.others) {
-    Add(out, absl::StrCat("Other processes: the message names others that hold ", Print(verdict.others->value_bytes),
+    Add(out, absl::StrCat(OutsideWords(), ": the message names others that hold ", Print(verdict.others->value_bytes),
                           " of this device; without them the request fits."));
   } else {
-    Add(out, absl::StrCat("Memory outside this allocator: ", Print(verdict.outside->value_bytes),
-                          " of the device is held "
-                          "elsewhere, far more than a context (0.5 to 1.8 GiB); without it the request fits."));
+    Add(out, absl::StrCat(OutsideWords(), ": ", Print(verdict.outside->value_bytes),
+                          " of the device are held outside this allocator, far more than a context (0.5 to 1.8 GiB); "
+                          "without them the request fits."));
     Add(out, verdict.HasNote("unified_memory")
                  ? "It is memory of the host: of its programs, and its page cache. /proc/meminfo tells them apart."
                  : "Who holds it is not in this message: look at the device's process list (nvidia-smi, "
@@ -348,8 +360,6 @@ void WriteLimit(const OomMessage& message, OomMessageVerdict& verdict) {
     Add(out, absl::StrCat("Limit: ", message.tried ? message.tried->InWords() : "the tensor", " is larger than ", of,
                           " may be", message.limit ? absl::StrCat(" (", message.limit->InWords(), ")") : "",
                           ", however much memory is free."));
-    Add(out,
-        "Split the tensor: a smaller batch, a shorter sequence, or attention that does not make the whole matrix.");
     return;
   }
   if (message.limit && message.reserved && message.family == "rmm") {
@@ -360,16 +370,13 @@ void WriteLimit(const OomMessage& message, OomMessageVerdict& verdict) {
   }
   if (message.family == "pt-rejected") {
     Add(out, "Limit: the process's memory fraction (set_per_process_memory_fraction) leaves no room for the request.");
-    Add(out, "Raise the fraction, or hold less; the device itself was not asked.");
+    Add(out, "The device itself was not asked.");
     return;
   }
   if (verdict.limit_headroom && verdict.limit_headroom->value_bytes < 0) {
     Add(out, absl::StrCat("Limit: ", message.limit->InWords(), " is allowed, and the request passes it by ",
                           PrintLess(verdict.limit_headroom->value_bytes), "."));
-    if (message.free)
-      Add(out, absl::StrCat("The device itself had ", message.free->InWords(),
-                            " free: raise the limit, or "
-                            "hold less."));
+    if (message.free) Add(out, absl::StrCat("The device itself had ", message.free->InWords(), " free."));
     return;
   }
   if (verdict.limit_headroom && !IsCachingAllocator(message)) {
@@ -408,7 +415,6 @@ bool WriteHidden(const OomMessage& message, std::vector<std::string>& out) {
                           first != nullptr && then != nullptr
                               ? absl::StrCat(" (", first->InWords(), " free at first, ", then->InWords(), " then).")
                               : "."));
-    Add(out, "Start it again once nothing else on the device ends or begins, or give it a device of its own.");
     return true;
   }
   const trace::Note* hidden = message.FindNote("hidden_failure");

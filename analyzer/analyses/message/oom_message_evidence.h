@@ -28,7 +28,15 @@ void WriteEvidence(const formats::OomMessage& message, OomMessageVerdict& verdic
 void WriteEngine(const formats::OomMessage& message, std::vector<std::string>& out);
 bool WriteLibrary(const formats::OomMessage& message, std::vector<std::string>& out);
 
-// What helps where the message was raised, and how to learn more there (oom_advice.cc): levers, next_step, next_lines.
+// What to try for a serving engine's own check, by its figures (oom_engines.cc); empty: it is no such check.
+std::vector<OomTry> EngineTries(const formats::OomMessage& message);
+// What to try first, where the message has figures for it (oom_first_try.cc); nullopt: it has none.
+std::optional<OomTry> FirstTryOf(const formats::OomMessage& message);
+// Whether a program of no library known here said it: its first try stands beside the others, and for none of them.
+bool IsOfNativeProgram(const formats::OomMessage& message);
+
+// What helps where the message was raised, and how to learn more there (oom_advice.cc): tries, levers, next_step,
+// next_lines.
 void WriteAdvice(const formats::OomMessage& message, OomMessageVerdict& verdict);
 
 }  // namespace ashlar::analyses::oom

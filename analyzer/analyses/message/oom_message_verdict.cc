@@ -446,7 +446,10 @@ absl::string_view VerdictName(OomVerdict verdict) {
   return "unknown";
 }
 
-std::string VerdictWords(OomVerdict verdict) { return absl::StrReplaceAll(VerdictName(verdict), {{"_", " "}}); }
+std::string VerdictWords(OomVerdict verdict) {
+  if (verdict == OomVerdict::kOutside) return "another process or library";
+  return absl::StrReplaceAll(VerdictName(verdict), {{"_", " "}});
+}
 
 bool OomMessageVerdict::HasNote(absl::string_view name) const {
   return std::any_of(notes.begin(), notes.end(), [name](const trace::Note& note) { return note.name == name; });

@@ -76,6 +76,12 @@ struct OomJudgeOptions {
   std::string unified_memory_card = {};         // the device by its size, where its memory is the host's own
 };
 
+// One thing to try where a message was raised: what to do, as an order, and what to write or start for it.
+struct OomTry {
+  std::string what;
+  std::vector<std::string> lines = {};
+};
+
 struct OomMessageVerdict {
   OomVerdict kind = OomVerdict::kUnknown;
   bool verdict_certain = false;  // false: rounding, or something the message does not tell, could change the verdict
@@ -96,7 +102,8 @@ struct OomMessageVerdict {
   std::vector<std::uint64_t> other_processes;      // of each of them, in the order told
   std::string tried_meaning;                       // what "tried" means in this family, one sentence
   std::vector<std::string> evidence;               // two or three plain sentences, the verdict first
-  std::string levers;                   // what would help there, in the words of who raised it; empty: not known
+  std::vector<OomTry> tries;            // in this order, in the words of who raised it; empty: PyTorch's settings help
+  std::string levers;                   // the same as one sentence
   std::string next_step;                // two sentences: how to learn more
   std::vector<std::string> next_lines;  // the exact lines for it (Python), empty where there are none
   std::vector<trace::Note> notes;       // the message's own notes come first

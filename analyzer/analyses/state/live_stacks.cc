@@ -228,7 +228,7 @@ std::vector<LiveStack> LiveStacks(const timeline::State& state) {
 
 std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack) {
   const absl::Span<const trace::FrameId> frames = stacks.stack(stack);
-  if (frames.empty()) return "no stack recorded";
+  if (frames.empty()) return kNoStackLabel;
   if (std::string scopes = ScopeLabel(stacks, frames); !scopes.empty()) return scopes;
   if (IsNativeStack(stacks, frames)) return NativeLine(stacks, frames);
   for (const trace::FrameId id : frames) {

@@ -35,10 +35,12 @@ struct LiveStack {
 // Equal bytes are ordered by stack id.
 std::vector<LiveStack> LiveStacks(const timeline::State& state);
 
+inline constexpr char kNoStackLabel[] = "no stack recorded";
+
 // "model.py:211 forward": the innermost Python frame that is nearest to the user's own code (their files, then
 // installed packages, then the framework); of a compiled program "linear_1 < model.py:12", the
 // fx node and the line it was made from; of scopes "layer < forward"; of a native program NativeLine; else the
-// autograd node or operator; "no stack recorded" without any.
+// autograd node or operator; kNoStackLabel without any.
 std::string StackLabel(const trace::StackTable& stacks, trace::StackId stack);
 
 // What tells a block of such a line from the others of it, then the line: "modeling_bert.py:350 forward < train.py:9

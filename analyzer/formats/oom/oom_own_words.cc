@@ -57,6 +57,21 @@ bool IsInOwnWords(absl::string_view line) {
   return SaysRanOut(lower) && SaysDevice(lower);
 }
 
+// "sim.cu:212" of the line, "sim.cu(212)" as well: where in the program it was printed; empty: not told.
+std::string PlaceIn(absl::string_view line) {
+  for (const absl::string_view ending : {".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".hpp", ".h"}) {
+    const std::size_t dot = line.find(ending);
+    absl::string_view rest = line.substr(std::min(line.size(), dot == line.npos ? dot : dot + ending.size()));
+    if (rest.size() < 2 || (rest.front() != ':' && rest.front() != '(')) continue;
+    rest.remove_prefix(1);
+    const std::string digits(rest.substr(0, rest.find_first_not_of("0123456789")));
+    const std::size_t before = line.substr(0, dot).find_last_of(" \t\"'(/\\");
+    if (digits.empty()) continue;
+    return absl::StrCat(line.substr(before + 1, dot + ending.size() - before - 1), ":", digits);  // npos + 1: the start
+  }
+  return "";
+}
+
 FoundMessage Read(absl::string_view line, std::size_t offset) {
   const SqueezedText squeezed(line, offset);
   FoundMessage out = Begin("own-words", 0);
@@ -73,6 +88,9 @@ FoundMessage Read(absl::string_view line, std::size_t offset) {
     if (const std::optional<std::int64_t> number = look.TakeInteger(); number.has_value() && *number < 1024) {
       message.device = static_cast<int>(*number);
     }
+  }
+  if (const std::string place = PlaceIn(line); !place.empty()) {
+    message.AddNote("call_at", absl::StrCat("call_at: ", ToPrintable(place)));
   }
   message.AddNote("own_words", absl::StrCat("no message of a library known here is in this text; read was the line: ",
                                             ToPrintable(absl::StripAsciiWhitespace(line.substr(0, kMostNamed)))));

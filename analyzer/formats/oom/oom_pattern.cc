@@ -95,7 +95,7 @@ bool Pattern::Take(const Element& element, std::size_t index, Cursor& cursor, co
       const std::optional<std::int64_t> count = cursor.TakeInteger();
       if (!count) return false;
       message.notes.push_back(
-          {element.words, absl::StrCat(element.words, " as the message tells it"), static_cast<std::uint64_t>(*count)});
+          {element.words, absl::StrCat("told by the message: ", element.words), static_cast<std::uint64_t>(*count)});
       std::replace(message.notes.back().message.begin(), message.notes.back().message.end(), '_', ' ');
       return true;
     }

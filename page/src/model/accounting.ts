@@ -18,10 +18,10 @@ export interface WhereItWent {
 }
 
 const kRest: [keyof Accounting, string, string, string][] = [
-  ['pending_bytes', 'pending frees', 'pending', 'freed, waiting for another stream'],
+  ['pending_bytes', 'pending frees', 'pending', 'freed by the program; another stream may still use them'],
   ['stranded_bytes', 'stranded', 'stranded', 'free, in segments that hold a block in use'],
   ['whole_free_bytes', 'whole-free segments', 'free', 'cached; the allocator can return them'],
-  ['private_pool_bytes', "private pools' holes", 'private', ''],
+  ['private_pool_bytes', "private pools' holes", 'private', 'free, for CUDA graphs and MemPools alone'],
   ['outside_bytes', 'outside', 'outside', 'CUDA context, other libraries and processes'],
   ['free_bytes', 'free on the device', 'device-free', '']];
 

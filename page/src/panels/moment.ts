@@ -26,10 +26,10 @@ export function momentRows(data: RunData, moment: number): PartRow[] {
   const rows: PartRow[] = [
     { name: parts.live === null ? 'allocated' : 'live tensors', kind: 'live', bytes: parts.live ?? parts.allocated, remark: '' },
     { name: 'rounding', kind: 'rounding', bytes: parts.rounding ?? 0, remark: '' },
-    { name: 'pending frees', kind: 'pending', bytes: parts.pending, remark: '' },
+    { name: 'pending frees', kind: 'pending', bytes: parts.pending, remark: 'freed by the program; another stream may still use them' },
     { name: 'stranded', kind: 'stranded', bytes: parts.stranded, remark: '' },
     { name: 'whole-free segments', kind: 'free', bytes: parts.whole_free, remark: '' },
-    { name: "private pools' holes", kind: 'private', bytes: parts.private_free, remark: '' },
+    { name: "private pools' holes", kind: 'private', bytes: parts.private_free, remark: 'free, for CUDA graphs and MemPools alone' },
   ];
   return rows.filter((row) => row.bytes !== 0);
 }

@@ -5,7 +5,7 @@ import { bytes, percent } from '../view/format';
 import { bar, copyButton, h, type Child } from '../view/dom';
 
 const kVerdictNames: Record<string, string> = {
-  capacity: 'capacity', nearly_full: 'nearly full', fragmentation: 'fragmentation', outside: 'outside', limit: 'limit', leak: 'leak',
+  capacity: 'capacity', nearly_full: 'nearly full', fragmentation: 'fragmentation', outside: 'another process or library', limit: 'limit', leak: 'leak',
   host_memory: 'host memory', healthy: 'healthy', unknown: 'not told',
 };
 
@@ -54,13 +54,25 @@ function actionsBox(actions: Action[]): Child {
   if (actions.length === 0) return null;
   const isProven = actions[0].proof !== 'not proven';
   return h('div', { class: 'actions', role: 'group', 'aria-label': 'What to do' },
-    h('span', { class: 'tag' }, isProven ? 'FIX' : 'TRY FIRST'),
+    h('span', { class: 'tag' }, isProven ? 'FIX' : 'TRY FIRST'), isProven ? null : h('span', { class: 'faint' }, ' not tried yet'),
     h('ol', { class: actions.length === 1 ? 'single' : null }, ...actions.map((action) => h('li', {},
       action.what === null ? null : h('strong', {}, action.what),
       action.lines.length === 0 ? null : h('div', { class: 'lines-to-use' },
         h('pre', { tabindex: 0 }, action.lines.join('\n')),
         copyButton(() => action.lines.join('\n'), action.lines.length === 1 ? 'the line' : 'the lines')),
-      h('p', { class: 'gain' }, action.gain === null ? action.proof : `${action.proof}: ${action.gain}`)))));
+      gainOf(action)))));
+}
+
+// That nothing speaks for them yet is said once, beside the tag.
+function gainOf({ proof, gain }: Action): Child {
+  const known = [proof === 'not proven' ? null : proof, gain].filter((text) => text !== null);
+  return known.length === 0 ? null : h('p', { class: 'gain' }, known.join(': '));
+}
+
+// Whether the advice says what the actions say.
+function isSaid({ advice, actions, what_if }: Explanation): boolean {
+  const what = actions[0]?.what ?? null;
+  return what_if.length === 0 && what !== null && (advice ?? '').startsWith(what);
 }
 
 // Whether the run would fit the other device that was asked about.
@@ -83,7 +95,7 @@ export function verdictPanel(explanation: Explanation, text: string, isForetold 
       verdict === undefined ? null : h('p', { class: 'evidence first' }, verdict),
       actionsBox(explanation.actions),
       elsewhereBox(explanation),
-      ...[...because, explanation.advice ?? ''].filter((text) => text !== '').map((sentence) => h('p', { class: 'evidence' }, sentence)),
+      ...[...because, isSaid(explanation) ? '' : explanation.advice ?? ''].filter((text) => text !== '').map((sentence) => h('p', { class: 'evidence' }, sentence)),
       explanation.next_step === null || isForetold ? null
         : h('details', {}, h('summary', {}, `Next: ${explanation.next_step}`), h('pre', { tabindex: 0 }, explanation.next_lines.join('\n'))),
       text === '' ? null

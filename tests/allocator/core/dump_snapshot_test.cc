@@ -112,7 +112,7 @@ TEST_F(DumpSnapshotTest, WithoutNamesItIsBySizeAndStream) {
   ASSERT_EQ(allocator.DumpSnapshot(Path("state")), absl::OkStatus());
   const answers::Explanation explanation = Explained(Path("state"));
   EXPECT_TRUE(explanation.memory.holders.stacks.empty());
-  EXPECT_EQ(explanation.memory.moment, "the end of the recording (no events in this file)");
+  EXPECT_EQ(explanation.memory.moment, "the moment of the snapshot, without a history");
   EXPECT_EQ(explanation.memory.accounting.total_bytes, kGiB);
   EXPECT_EQ(explanation.memory.accounting.whole_free_bytes, 50 * kMiB);
   EXPECT_THAT(

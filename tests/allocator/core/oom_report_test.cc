@@ -247,7 +247,7 @@ TEST(OomReportTest, WhatIsOutsideIsNamedWhereItIsMoreThanAContextTakes) {
   EXPECT_EQ(report.outside_bytes, 4 * kGiB - 2 * kMiB);
   EXPECT_EQ(report.judgement.kind, OomKind::kOutside);
   EXPECT_THAT(core::OomLines(report),
-              testing::Contains(testing::HasSubstr("outside: 4.00 GiB of the device are held")));
+              testing::Contains(testing::HasSubstr("another process or library: 4.00 GiB of the device are held")));
   // 64 MiB outside are this process's own context.
   failed.device_total_bytes = 64 * kMiB;
   EXPECT_EQ(core::MakeOomReport(failed, {}, OptionsFrom("")).judgement.kind, OomKind::kCapacity);

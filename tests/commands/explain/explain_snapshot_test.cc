@@ -100,7 +100,7 @@ TEST(ExplainSnapshotTest, AHistoryThatLacksEventsIsExplainedByItsState) {
 TEST(ExplainSnapshotTest, WithoutATraceTheFinalStateIsAccounted) {
   const nlohmann::json json = Explained(SmallRun(false));
   EXPECT_EQ(json["verdict"], "unknown");
-  EXPECT_THAT(json["headline"].get<std::string>(), HasSubstr("NO ALLOCATIONS RECORDED"));
+  EXPECT_THAT(json["headline"].get<std::string>(), HasSubstr("NO HISTORY RECORDED"));
   const nlohmann::json& parts = json["accounting"];
   EXPECT_EQ(parts["reserved_bytes"], 44 * kMiB);
   EXPECT_EQ(parts["live_bytes"], 30 * kMiB - 1000 + 100);

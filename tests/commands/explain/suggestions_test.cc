@@ -40,11 +40,13 @@ TEST(SuggestionsTest, HolesAreTriedWithTheSettingThatClosesThem) {
       "23.65 "
       "GiB of which 900.00 MiB is free. Process 77 has 22.77 GiB memory in use. Of the allocated memory 15.10 GiB is "
       "allocated by PyTorch, and 7.20 GiB is reserved by PyTorch but unallocated.");
-  ASSERT_THAT(actions, SizeIs(2));
+  ASSERT_THAT(actions, SizeIs(3));
   EXPECT_EQ(actions[0].proof, Proof::kUnproven);
   EXPECT_THAT(actions[0].lines, ElementsAre("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"));
   EXPECT_THAT(actions[0].gain, HasSubstr("7.20 GiB"));
-  EXPECT_THAT(actions[1].lines, ElementsAre(StartsWith("ashlar fit --capacity ")));
+  EXPECT_THAT(actions[1].what, StartsWith("if that is not enough: halve the batch"));
+  EXPECT_THAT(actions[2].what, StartsWith("else: "));
+  EXPECT_THAT(actions[2].lines, ElementsAre("ashlar fit --capacity 23.65GiB -- python YOUR_PROGRAM.py"));
 }
 
 TEST(SuggestionsTest, TooMuchIsHeldLess) {
@@ -53,9 +55,11 @@ TEST(SuggestionsTest, TooMuchIsHeldLess) {
       "14.58 "
       "GiB of which 300.00 MiB is free. Process 5 has 14.28 GiB memory in use. Of the allocated memory 13.90 GiB is "
       "allocated by PyTorch, and 60.00 MiB is reserved by PyTorch but unallocated.");
-  ASSERT_THAT(actions, SizeIs(1));
-  EXPECT_THAT(actions[0].what, HasSubstr("gradient checkpointing"));
-  EXPECT_THAT(actions[0].lines, ElementsAre(StartsWith("ashlar fit ")));
+  ASSERT_THAT(actions, SizeIs(2));
+  EXPECT_THAT(actions[0].what, StartsWith("halve the batch"));
+  EXPECT_THAT(actions[1].what, HasSubstr("gradient checkpointing"));
+  EXPECT_THAT(actions[1].what, HasSubstr("`ashlar fit` below"));
+  EXPECT_THAT(actions[1].lines, ElementsAre(StartsWith("ashlar fit ")));
 }
 
 TEST(SuggestionsTest, AnothersMemoryIsLookedForWhereItLies) {
@@ -63,8 +67,25 @@ TEST(SuggestionsTest, AnothersMemoryIsLookedForWhereItLies) {
       "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 190.00 MiB is "
       "free. Process 4242 has 19.30 GiB memory in use. Process 77 has 4.10 GiB memory in use. Of the allocated memory "
       "3.50 GiB is allocated by PyTorch, and 120.00 MiB is reserved by PyTorch but unallocated.");
-  ASSERT_THAT(actions, SizeIs(1));
+  ASSERT_THAT(actions, SizeIs(2));
   EXPECT_THAT(actions[0].lines, ElementsAre("nvidia-smi"));
+  EXPECT_THAT(actions[1].what, HasSubstr("another device"));
+}
+
+// A table beside the message numbers the processes of the device; the failed one may be among them.
+TEST(SuggestionsTest, AProcessThatATableNamesIsLookedFor) {
+  const std::vector<Suggestion> actions = Actions(
+      "RuntimeError: CUDA error: out of memory\n"
+      "+-----------------------------------------------------------------------------------------+\n"
+      "| NVIDIA-SMI 550.54.14              Driver Version: 550.54.14      CUDA Version: 12.4     |\n"
+      "|   0  NVIDIA L4                      Off |   00000000:00:1E.0 Off |                    0 |\n"
+      "| N/A   41C    P0             28W /   72W |   22800MiB /  23034MiB |      0%      Default |\n"
+      "| Processes:                                                                              |\n"
+      "|    0   N/A  N/A      3131      C   python                                      22780MiB |\n");
+  ASSERT_THAT(actions, SizeIs(3));
+  EXPECT_THAT(actions[0].what, HasSubstr("process 3131 still runs"));
+  EXPECT_THAT(actions[0].what, HasSubstr("kill 3131"));
+  EXPECT_THAT(actions[1].what, StartsWith("else it was this program: halve the batch"));
 }
 
 // Of a GB10, as its driver tells it: no process is named, and 119 to 122 GiB are the device.
@@ -81,8 +102,21 @@ TEST(SuggestionsTest, AnothersMemoryOfADeviceThatIsTheHostsIsLookedForThere) {
 TEST(SuggestionsTest, OfAStateAloneTheRunIsToBeRecorded) {
   Explanation state;
   state.verdict.kind = analyses::OomVerdict::kUnknown;
+  state.memory.accounting.reserved_bytes = 30;
+  ASSERT_THAT(SuggestionsOf(state), SizeIs(2));
+  EXPECT_THAT(SuggestionsOf(state)[0].lines, ElementsAre(StartsWith("ashlar record -- ")));
+  EXPECT_THAT(SuggestionsOf(state)[1].lines, ElementsAre(HasSubstr("_record_memory_history")));
+  state.memory.accounting.allocated_bytes = 20;
+  state.memory.holders.stacks = {{std::string(analyses::kNoStackLabel), 12, 1}, {"cache.py:3 fill", 8, 2}};
+  ASSERT_THAT(SuggestionsOf(state), SizeIs(3));
+  EXPECT_EQ(SuggestionsOf(state)[2].what, "else: hold less at cache.py:3 fill, which made 8 B of the 20 B held");
+  state.memory.accounting.reserved_bytes.reset();  // a profile: there is no run to record
   ASSERT_THAT(SuggestionsOf(state), SizeIs(1));
-  EXPECT_THAT(SuggestionsOf(state).front().lines, ElementsAre(StartsWith("ashlar record -- ")));
+  EXPECT_THAT(SuggestionsOf(state).front().what, StartsWith("hold less at cache.py:3 fill"));
+  state.failure.tried_bytes = 5;  // a call that failed, with more free than it asked for
+  ASSERT_THAT(SuggestionsOf(state), SizeIs(1));
+  EXPECT_THAT(SuggestionsOf(state).front().what, HasSubstr("limit of the memory pool"));
+  state.failure.tried_bytes.reset();
   state.verdict.kind = analyses::OomVerdict::kHealthy;
   EXPECT_THAT(SuggestionsOf(state), IsEmpty());
 }
@@ -145,16 +179,16 @@ TEST(SuggestionsTest, AnotherDevicesProgramsAreItsOwn) {
       "of which "
       "512.00 MiB is free. Of the allocated memory 20.40 GiB is allocated by PyTorch, and 81.00 MiB is reserved "
       "by PyTorch but unallocated.");
-  ASSERT_THAT(outside, SizeIs(1));
+  ASSERT_THAT(outside, SizeIs(2));
   EXPECT_THAT(outside[0].lines, ElementsAre("rocm-smi --showpids"));
   const std::vector<Suggestion> full = Actions(
       "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 3.00 GiB. GPU 0 has a total capacity of 15.98 GiB "
       "of which "
       "412.00 MiB is free. Of the allocated memory 15.00 GiB is allocated by PyTorch, and 81.00 MiB is reserved "
       "by PyTorch but unallocated.");
-  ASSERT_THAT(full, SizeIs(1));
-  EXPECT_THAT(full[0].what, HasSubstr("gradient checkpointing"));
-  EXPECT_THAT(full[0].lines, IsEmpty());
+  ASSERT_THAT(full, SizeIs(2));
+  EXPECT_THAT(full[1].what, HasSubstr("gradient checkpointing"));
+  EXPECT_THAT(full[1].lines, IsEmpty());
 }
 
 // What PyTorch's settings cannot raise is not said to be raised by them.
@@ -163,9 +197,10 @@ TEST(SuggestionsTest, ALimitThatTheMessageDoesNotNameIsLookedFor) {
       "CUDA out of memory. Tried to allocate 260.00 MiB. GPU 0 has a total capacity of 39.39 GiB of which 21.40 GiB is "
       "free. Including non-PyTorch memory, this process has 17.98 GiB memory in use. Of the allocated memory 17.10 GiB "
       "is allocated by PyTorch, and 212.00 MiB is reserved by PyTorch but unallocated.");
-  ASSERT_THAT(actions, SizeIs(1));
-  EXPECT_THAT(actions[0].what, HasSubstr("ulimit -v"));
-  EXPECT_THAT(actions[0].what, Not(HasSubstr("memory_fraction")));
+  ASSERT_THAT(actions, SizeIs(2));
+  EXPECT_THAT(actions[0].what, StartsWith("run it again"));
+  EXPECT_THAT(actions[1].lines, ElementsAre("ulimit -v"));
+  EXPECT_THAT(actions[1].what, Not(HasSubstr("memory_fraction")));
 }
 
 TEST(SuggestionsTest, ATensorLargerThanTheDeviceIsLookedAt) {
@@ -175,7 +210,7 @@ TEST(SuggestionsTest, ATensorLargerThanTheDeviceIsLookedAt) {
       "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 744.00 GiB. GPU 0 has a total capacity of 39.39 "
       "GiB of which 38.50 GiB is free. Including non-PyTorch memory, this process has 900.00 MiB memory in use. Of the "
       "allocated memory 400.00 MiB is allocated by PyTorch, and 10.00 MiB is reserved by PyTorch but unallocated.");
-  ASSERT_THAT(actions, SizeIs(2));
+  ASSERT_THAT(actions, SizeIs(3));
   EXPECT_THAT(actions[0].what, HasSubstr("larger than the whole device (scores.py:31 pairs)"));
 }
 
@@ -191,31 +226,48 @@ TEST(SuggestionsTest, TheirOwnLeversAreNamed) {
   const std::vector<Suggestion> mps = Actions(
       "RuntimeError: MPS backend out of memory (MPS allocated: 10.20 GiB, other allocations: 1.30 GiB, max allowed: "
       "12.00 GiB). Tried to allocate 900.00 MiB on private pool.");
-  ASSERT_THAT(mps, SizeIs(1));
-  EXPECT_THAT(mps[0].what, HasSubstr("PYTORCH_MPS_HIGH_WATERMARK_RATIO"));
+  ASSERT_THAT(mps, SizeIs(3));
+  EXPECT_THAT(mps[2].what, HasSubstr("PYTORCH_MPS_HIGH_WATERMARK_RATIO"));
   const std::vector<Suggestion> npu = Actions(
       "RuntimeError: NPU out of memory. Tried to allocate 220.00 MiB (NPU 0; 29.50 GiB total capacity; 25.10 GiB "
       "already "
       "allocated; 25.10 GiB current active; 100.00 MiB free; 28.30 GiB reserved in total by PyTorch)");
-  ASSERT_THAT(npu, SizeIs(1));
-  EXPECT_THAT(npu[0].what, HasSubstr("PYTORCH_NPU_ALLOC_CONF=expandable_segments:True"));
+  ASSERT_THAT(npu, SizeIs(3));
+  EXPECT_THAT(npu[0].what, HasSubstr("PYTORCH_NPU_ALLOC_CONF=expandable_segments:True"));  // 3.1 GiB are in holes
 }
 
 TEST(SuggestionsTest, TheHostsMemoryIsNoMatterOfTheDevice) {
   const std::vector<Suggestion> actions = Actions(
       "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=8812.batch. Some of the step tasks have been "
       "OOM Killed.");
-  ASSERT_THAT(actions, SizeIs(1));
+  ASSERT_THAT(actions, SizeIs(2));
   EXPECT_THAT(actions[0].what, HasSubstr("--mem"));
-  EXPECT_THAT(actions[0].lines, IsEmpty());
+  EXPECT_THAT(actions[0].lines, ElementsAre("sacct -j 8812 --format=JobID,ReqMem,MaxRSS,State"));
+}
+
+// One thing is first, nothing is said of each that goes for all, and what was said is not said again below.
+TEST(SuggestionsTest, WhatIsFirstIsOneThing) {
+  const Explanation answer =
+      Answer("RuntimeError: CUDA error at grid.cu:77 code=2(cudaErrorMemoryAllocation) \"cudaMalloc(&cells, n * 8)\"")
+          .front();
+  const std::vector<Suggestion> actions = SuggestionsOf(answer);
+  ASSERT_THAT(actions, SizeIs(4));
+  EXPECT_THAT(actions[0].what, HasSubstr("`cudaMalloc(&cells, n * 8)` at grid.cu:77"));
+  for (std::size_t i = 1; i < actions.size(); ++i) EXPECT_THAT(actions[i].what, StartsWith("else: "));
+  EXPECT_TRUE(SaysWhatActionsSay(answer));
+  const std::string text = report::ToText(answer);
+  EXPECT_THAT(text, Not(HasSubstr("WHAT WOULD HAVE HELPED")));
+  EXPECT_EQ(text.find("not tried yet"), text.rfind("not tried yet"));
+  EXPECT_NE(text.find("not tried yet"), std::string::npos);
 }
 
 TEST(SuggestionsTest, OthersLibrariesHaveTheirOwnLevers) {
   const std::vector<Suggestion> actions = Actions(
       "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 5120.00 MiB on device 0: cudaMalloc failed: out of "
       "memory");
-  ASSERT_THAT(actions, SizeIs(1));
+  ASSERT_THAT(actions, SizeIs(4));
   EXPECT_THAT(actions[0].what, HasSubstr("-ngl"));
+  EXPECT_THAT(actions[0].lines, IsEmpty());
 }
 
 // The variable that proves a cause is named in its remedy.

@@ -104,7 +104,9 @@ const std::vector<RuleCase>& RuleCases() {
        OomVerdict::kCapacity, "capacity: the optimizer's first step has 11 B",
        "no setting makes room for the optimizer's state"},
       {"short_later", OomVerdict::kFragmentation, [](Failed& of) { of.ShortLater(); }, OomVerdict::kCapacity,
-       "capacity: what comes next needs 200 B of 100 B", nullptr},
+       "capacity: without holes this request would fit, but not those that follow it: they need 200 B where the "
+       "allocator can hold 100 B",
+       nullptr},
       {"run_again_and_fails", OomVerdict::kFragmentation, [](Failed& of) { of.Try(false); }, OomVerdict::kCapacity,
        "capacity: run again under expandable_segments:True, the program runs out of memory as well",
        "run again under expandable_segments:True, the program runs"},
@@ -155,7 +157,7 @@ TEST(VerdictTest, TheRowThatGetsFurthestSaysWhatComesNext) {
   };
   EXPECT_EQ(judge(101).kind, OomVerdict::kCapacity);
   EXPECT_EQ(judge(99).kind, OomVerdict::kNearlyFull);
-  EXPECT_THAT(judge(99).evidence.front(), testing::StartsWith("nearly full: what comes next needs 99 B of 100 B"));
+  EXPECT_THAT(judge(99).evidence.front(), HasSubstr("they need 99 B where the allocator can hold 100 B"));
   EXPECT_EQ(judge(98).kind, OomVerdict::kFragmentation);
 }
 

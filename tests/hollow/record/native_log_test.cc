@@ -127,7 +127,9 @@ TEST(NativeLogTest, TheTraceIsTheSameInEveryFormat) {
 
 TEST(NativeLogTest, WhatIsExplainedIsTrue) {
   const std::string text = Explained(Read(Log(kRun)));
-  EXPECT_THAT(text, HasSubstr("OUT OF MEMORY  device 0, event 7: 8.58 MiB requested, 500 B free on the device"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("OUT OF MEMORY  device 0, event 7 of the recording: 8.58 MiB requested, 500 B free on the device"));
   EXPECT_THAT(text, HasSubstr("libpool.so pool::grow < main"));
   EXPECT_THAT(text, HasSubstr("NOT FREED   (1.00 MiB in 1 allocation when the trace ends)"));
   EXPECT_THAT(text, HasSubstr("no allocator's settings apply"));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/analyzer/formats/oom/messages.h"
 
 namespace ashlar::analyses {
@@ -276,6 +277,7 @@ TEST(OomMessageVerdictTest, WhatToDoNextIsExact) {
     EXPECT_FALSE(any.next_step.empty()) << text;
     EXPECT_FALSE(any.next_lines.empty()) << text;
     EXPECT_FALSE(any.levers.empty()) << text;
+    for (const OomTry& one : any.tries) EXPECT_FALSE(one.what.empty()) << text;
   }
 }
 
@@ -367,7 +369,60 @@ TEST(OomMessageVerdictTest, AnEnginesSumSaysWhatToSet) {
       "memory reserved for KV Cache is -0.75GiB.\nValueError: No available memory for the cache blocks. Try");
   EXPECT_EQ(verdict.kind, OomVerdict::kLimit);
   EXPECT_THAT(Words(verdict), HasSubstr("short by 768.00 MiB"));
-  EXPECT_THAT(Words(verdict), HasSubstr("gpu_memory_utilization to 0.88 or more: 0.88 leaves 51.2"));
+  EXPECT_THAT(verdict.tries.front().what, HasSubstr("gpu_memory_utilization to 0.88 or more: 0.88 leaves 51.2"));
+  EXPECT_EQ(verdict.tries.front().lines.at(1), "--gpu-memory-utilization 0.88  # of vllm serve");
+}
+
+// What to try first has its value where the message has the figures, and whose figure it is.
+TEST(OomMessageVerdictTest, AValueToSetIsInTheFirstTry) {
+  struct Case {
+    const char* text;
+    const char* says;
+    const char* line;  // empty: none
+  };
+  constexpr char kLoaded[] =
+      "print_info: n_layer = 40\nusing device CUDA0 (NVIDIA L4) - 6000 MiB free\n"
+      "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 8000.00 MiB on device 0: cudaMalloc failed: out of "
+      "memory\n"
+      "alloc_tensor_range: failed to allocate CUDA0 buffer of size 8388608000\n";
+  const std::string command = absl::StrCat("$ llama-server -m m.gguf -ngl 99 -c 4096\n", kLoaded);
+  const std::string weights = absl::StrCat(command, "error loading model: unable to allocate CUDA0 buffer\n");
+  const Case cases[] = {
+      {"models's max seq len (8192), (4.00 GiB KV cache is needed, which is larger than the available KV cache memory "
+       "(1.00 GiB). Based on the available memory, the estimated maximum model length is 2032.",
+       "2,032 tokens, which vLLM itself says", "max_model_len=2032  # in LLM(...)"},
+      {"with the model's max seq len (8192), 4.00 GiB KV cache is needed, which is larger than the available KV cache "
+       "memory (1.00 GiB).",
+       "from 8,192 to about 2,048 tokens", "max_model_len=2048  # in LLM(...)"},
+      {"Free memory on device (5.9/23.6 GiB) on startup is less than desired GPU memory utilization (0.9, 21.2 GiB).",
+       "end what else holds the device", "nvidia-smi"},
+      {"CUDA out of memory occurred when warming up sampler with 256 dummy requests. Please",
+       "halve max_num_seqs from 256", "max_num_seqs=128  # in LLM(...)"},
+      {weights.c_str(), "lower -ngl to 30 or less", "-ngl 30"},         // of 41 layers 6000 of 8000 MiB
+      {command.c_str(), "of the 41 layers that lie there", "-ngl 20"},  // what was asked for may be the cache
+      {kLoaded, "fewer layers on the device", ""},
+      {"Not enough memory to handle 4096 prefill tokens. You need to decrease", "from 4,096",
+       "--max-batch-prefill-tokens 2048"},
+      {"slurmstepd: error: Step 7.0 exceeded memory limit (2097152 > 1048576), being killed", "sbatch",
+       "#SBATCH --mem="},
+      {"slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0.", "ReqMem", "sacct -j 4711 "},
+      {"slurmstepd: error: Detected 2 oom-kill event(s) in StepId=4712.batch", "ReqMem", "sacct -j 4712 "},
+      {"Memory cgroup out of memory: Killed process 9 (python) total-vm:9000kB, anon-rss:2097152kB", "above 2.00 GiB",
+       "cat /sys/fs/cgroup/memory.max"},
+      {"Failed to allocate memory for requested buffer of size 5044031582654955520", "wrong size", ""},
+      {"RuntimeError: Invalid buffer size: 40.00 GiB", "split the tensor", ""},
+      {"RuntimeError: MPS backend out of memory (MPS allocated: 10.20 GiB, other allocations: 1.30 GiB, max allowed: "
+       "12.00 GiB). Tried to allocate 900.00 MiB on private pool.",
+       "halve the batch", ""}};
+  for (const Case& expected : cases) {
+    const OomMessageVerdict verdict = Judge(expected.text);
+    ASSERT_FALSE(verdict.tries.empty()) << expected.text;
+    const OomTry& first = verdict.tries.front();
+    EXPECT_THAT(first.what, HasSubstr(expected.says)) << expected.text;
+    EXPECT_EQ(first.lines.empty(), *expected.line == '\0') << expected.text;
+    if (!first.lines.empty()) EXPECT_THAT(first.lines.front(), testing::StartsWith(expected.line)) << expected.text;
+    EXPECT_THAT(verdict.levers, testing::StartsWith(first.what)) << expected.text;
+  }
 }
 
 TEST(OomMessageVerdictTest, WhatThisProcessHoldsIsNotAnothers) {
