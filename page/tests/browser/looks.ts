@@ -16,8 +16,8 @@ for (const file of files)
       await settle(opened.page);
       await layOutAll(opened.page);
       const name = `${basename(file, '.html')}_${width}_${colorScheme}_${kIsFirefox ? 'firefox' : 'chromium'}`;
-      await opened.page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
       for (const line of [...opened.problems, ...(await layoutFaults(opened.page))]) console.log(`${name}: ${line}`);
+      await opened.page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
       await opened.close();
     }
 await browser.close();
