@@ -9,6 +9,7 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { build, type Rollup } from 'vite';
+import { packLzma } from './pack_lzma';
 
 const [from, out] = process.argv.slice(2);
 if (out === undefined) throw new Error('pack_web.ts takes the folder of the module and the folder for the pages');
@@ -23,8 +24,8 @@ async function bundle(input: string): Promise<{ script: string; style: string }>
 }
 
 const hash = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
-const packed = (id: string, bytes: string | Buffer): string =>
-  `<script type="application/octet-stream" id="${id}">${gzipSync(bytes, { level: 9 }).toString('base64')}</script>`;
+const element = (id: string, packed: Buffer): string => `<script type="application/octet-stream" id="${id}">${packed.toString('base64')}</script>`;
+const packed = (id: string, text: string): string => element(id, gzipSync(text, { level: 9 }));
 
 // An inlined text must not hold what ends its element.
 function refuse(text: string): string {
@@ -67,7 +68,7 @@ const shared = [
   packed('ashlar-report', report),
 ];
 mkdirSync(join(out, 'web'), { recursive: true });
-const oneFile = pageWith("'none'", [...shared, packed('ashlar-module', readFileSync(module))]);
+const oneFile = pageWith("'none'", [...shared, element('ashlar-module', packLzma(readFileSync(module)))]);
 for (const file of ['ashlar.html', 'web/ashlar.html']) writeFileSync(join(out, file), oneFile);
 writeFileSync(join(out, 'web/index.html'), pageWith("'self'", shared));
 copyFileSync(module, join(out, 'web/ashlar_web.wasm'));

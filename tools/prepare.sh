@@ -14,7 +14,7 @@ build_packages="build-essential=g++ cmake=cmake ninja-build=ninja python3=python
   zlib1g-dev=/usr/include/zlib.h"
 test_packages="pkgconf=pkg-config openmpi-bin=mpirun libopenmpi-dev=mpicc"  # the tests consumer.pkg_config, and of fleet under MPI
 page_packages="nodejs=node npm=npm chromium=chromium"  # to build and test the page; the program has it as a file
-web_packages="emscripten=emcc node-acorn=/usr/share/nodejs/acorn brotli=brotli dpkg-dev=dpkg-source
+web_packages="emscripten=emcc node-acorn=/usr/share/nodejs/acorn brotli=brotli xz-utils=xz dpkg-dev=dpkg-source
   nodejs=node npm=npm nlohmann-json3-dev=/usr/include/nlohmann/json.hpp cmake=cmake ninja-build=ninja"  # to build tools/web
 clang_packages="clang=clang++ libclang-rt-dev=/usr/share/doc/libclang-rt-dev libc++-dev=/usr/share/doc/libc++-dev
   libc++abi-dev=/usr/share/doc/libc++abi-dev"  # clang's own standard library, by which a test compiles a client

@@ -50,7 +50,8 @@ function start(): void {
     page?.leave();
     page = new InputPage(app, Math.min(store.view.input, doc.inputs.length - 1));
     replace(holder, page.element);
-    if (dryRun !== null && app.input(page.index).explanation.actions.length > 0) page.element.firstElementChild!.after(dryRun); // what to do is on top
+    // What to do is on top.
+    if (dryRun !== null && doc.dry_run?.ended_early === null && app.input(page.index).explanation.actions.length > 0) page.element.firstElementChild!.after(dryRun);
     if (isForetold(doc)) return;
     source.textContent = app.input(page.index).explanation.source;
     if (doc.inputs.length < 2 || doc.fleet !== null) return;

@@ -2,6 +2,7 @@
 import type { AccountPart, Card, DryRun, Outcome } from '../document/answers/dry-run';
 import { bytes } from '../view/format';
 import { bar, h, panel, type Child } from '../view/dom';
+import { toDoBox } from './verdict';
 
 export function outcome(row: Outcome | null): string {
   if (row === null) return 'not possible';
@@ -44,6 +45,9 @@ export function howItWent(dryRun: DryRun): string {
   return `${failed}; the program ended before its end, with ${what}: this is what was seen until then`;
 }
 
+// As the text of `dry-run` has it.
+const kToTheEnd = 'mend what ended the program, and run it to its end: then it is known what it needs';
+
 export function accountLine(part: AccountPart): string {
   const { least_bytes: least, most_bytes: most } = part;
   const size = least === most ? bytes(most) : `${bytes(least)} to ${bytes(most)}`;
@@ -62,6 +66,7 @@ export function dryRunPanel(dryRun: DryRun): HTMLElement {
   return panel(cards === null ? 'What the program takes' : 'Which card is enough', { id: 'cards' },
     h('p', {}, h('code', {}, dryRun.program.join(' ')), `: ${bytes(dryRun.peak_bytes)} of a device at most, contexts included`,
       howItWent(dryRun)),
+    dryRun.ended_early === null ? null : toDoBox('TRY FIRST', [{ what: kToTheEnd, lines: [], why: null }]),
     cards === null ? null : h('p', {}, enough === null ? 'No card that it was run as is enough.' : h('strong', {}, `${enough.card.card} is enough${dryRun.ended_early === null ? '' : ' for what was seen'}, with ${enough.how}.`)),
     cards === null ? null : h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Cards' }, h('table', { class: 'stacks-up' },
       h('thead', {}, h('tr', {}, ...['Card', 'Memory', 'Live at most', 'Default', 'Expandable segments', 'Best settings found'].map((name, i) =>

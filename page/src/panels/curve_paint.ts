@@ -86,6 +86,11 @@ export function paintMarks(frame: Frame, data: RunData, phaseColour: ((name: str
   }
 }
 
+// Of how many steps one has its number: all of them, or every second, fifth, tenth, ... where they are narrower than a number.
+export function stepStride(width: number, number: number): number {
+  for (let ten = 1; ; ten *= 10) for (const by of [1, 2, 5]) if (by * ten * width >= number || ten > 1e9) return by * ten;
+}
+
 // The numbers of the steps, over the curves.
 export function paintStepNumbers(frame: Frame, data: RunData): void {
   const { ctx, theme, ratio } = frame;
@@ -97,12 +102,19 @@ export function paintStepNumbers(frame: Frame, data: RunData): void {
   ctx.strokeStyle = css(theme.paper); // a curve under them does not strike them through
   ctx.lineWidth = 3 * ratio;
   ctx.lineJoin = 'round';
-  data.run.steps.forEach(([begin, end], i) => {
-    const first = Math.max(frame.left, x(frame, places[Math.min(begin, places.length - 1)]));
-    const last = Math.min(frame.left + frame.width, x(frame, places[Math.min(end, places.length - 1)]));
+  const at = (moment: number): number => x(frame, places[Math.min(moment, places.length - 1)]);
+  const { steps } = data.run;
+  if (steps.length === 0) return;
+  const stride = stepStride((at(steps[steps.length - 1][1]) - at(steps[0][0])) / steps.length, ctx.measureText(String(steps.length)).width + 6 * ratio);
+  steps.forEach(([begin, end], i) => {
+    if ((i + 1) % stride !== 0) return;
+    const first = Math.max(frame.left, at(begin));
+    const last = Math.min(frame.left + frame.width, at(end));
+    if (last <= first) return;
     const text = last - first > 64 * ratio ? `step ${i + 1}` : `${i + 1}`;
     const box = { left: first, top: frame.top + frame.height - 14 * ratio, width: ctx.measureText(text).width + 6 * ratio, height: 12 * ratio };
-    if (box.width > last - first || frame.taken.some((other) => overlap(other, box))) return;
+    const room = stride === 1 ? last : frame.left + frame.width;
+    if (box.left + box.width > room || frame.taken.some((other) => overlap(other, box))) return;
     frame.taken.push(box);
     ctx.strokeText(text, first + 3 * ratio, frame.top + frame.height - 2 * ratio);
     ctx.fillText(text, first + 3 * ratio, frame.top + frame.height - 2 * ratio);

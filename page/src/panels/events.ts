@@ -123,7 +123,7 @@ export class Events {
     const label = block === null ? '' : holderOf(this.app, this.run, block) ?? labelOf(this.app, this.run, block);
     const isActive = place === this.active;
     return h('div', {
-      class: `event-row ${entry.what.replaceAll(' ', '-')}`, role: 'option', id: `${this.id}-${place}`, 'aria-selected': String(isActive),
+      class: entry.what === 'out of memory' ? 'event-row out-of-memory' : 'event-row', role: 'option', id: `${this.id}-${place}`, 'aria-selected': String(isActive),
       'aria-setsize': this.found.length, 'aria-posinset': place + 1, onclick: () => this.choose(place) },
       h('span', { class: 'number' }, count(event)), h('span', {}, entry.what), h('span', { class: 'number' }, sizeText(entry.size)),
       h('span', { class: 'faint' }, entry.address === null ? '' : address(entry.address)), h('span', { class: 'event-label' }, label));

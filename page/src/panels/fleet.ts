@@ -2,10 +2,11 @@
 import type { App } from '../app';
 import type { Fleet, Rank } from '../document/answers/fleet';
 import { bytes, bytesOrUnknown, plural } from '../view/format';
-import { copyButton, h, panel, replace } from '../view/dom';
+import { copyButton, h, panel, replace, type Child } from '../view/dom';
 import { fleetParts, sentenceOf } from './fleet_parts';
 import { Heat, type HeatScale } from './heat';
 import { Table } from './table';
+import { toDoBox } from './verdict';
 
 const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 const quoted = (path: string): string => (/^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
@@ -16,6 +17,14 @@ export const commandOf = (rank: Rank): string => `ashlar report ${quoted(rank.fi
 // The place of a rank's input in the document: its file by the whole base name; -1 where it has none.
 export const inputOf = (inputs: { name: string; rank: number | null }[], rank: Rank): number =>
   inputs.findIndex((other) => baseOf(other.name) === baseOf(rank.file) && (other.rank === null || other.rank === rank.rank));
+
+// One setting that serves all; without it the page of the rank that failed first says what to change.
+function toDo(fleet: Fleet): Child {
+  if (fleet.paste !== null) return toDoBox('FIX', [{ what: null, lines: [fleet.paste], why: fleet.tried?.advice ?? null }]);
+  if (fleet.failures.length === 0) return null;
+  const rank = fleet.ranks[fleet.failures[0].member];
+  return toDoBox('TRY FIRST', [{ what: `see what to change in ${rank.name}, which failed first`, lines: [commandOf(rank)], why: null }]);
+}
 
 const figure = (value: number | null): string => (value === null ? '' : bytes(value));
 
@@ -51,11 +60,11 @@ export class FleetPanel {
       { name: 'First cause', text: (row) => (row.causes.length === 0 ? '' : sentenceOf(fleet, row.causes[0].name)) },
       { name: 'File', text: (row) => row.file },
     ], { find: () => undefined, most: Infinity, first: 0, onRow: (row) => this.choose(fleet.ranks.indexOf(row)), isChosen: (row) => fleet.ranks.indexOf(row) === this.chosen });
-    const { paste } = fleet;
+    const [first, ...more] = fleet.answer;
     this.element = panel(`Fleet of ${plural(fleet.ranks.length, 'rank')}`, { id: 'fleet' },
-      ...fleet.answer.map((sentence) => h('p', { class: 'evidence' }, sentence)),
-      paste === null ? null : h('div', { class: 'paste' }, h('span', { class: 'tag' }, 'PASTE'), h('code', {}, paste), copyButton(() => paste, 'the line for all ranks'),
-        fleet.tried === null ? null : h('p', { class: 'advice' }, fleet.tried.advice)),
+      first === undefined ? null : h('p', { class: 'evidence first' }, first),
+      toDo(fleet),
+      ...more.map((sentence) => h('p', { class: 'evidence' }, sentence)),
       h('div', { class: 'toolbar' }, h('h3', {}, 'Rank by time'), kind, scale,
         this.heat.firstUse === 0 ? null : h('label', { class: 'check' }, cut, 'from the first use'),
         h('span', { class: 'heat-scale', 'aria-hidden': 'true' }), scaleText,
@@ -66,8 +75,8 @@ export class FleetPanel {
       this.table.element,
       fleet.notes.length === 0 ? null : h('ul', { class: 'faint' }, ...fleet.notes.map((note) => h('li', {}, note))));
     this.draw();
-    const first = fleet.failures[0]?.member ?? fleet.outliers[0]?.member;
-    if (first !== undefined) this.choose(first, false);
+    const shown = fleet.failures[0]?.member ?? fleet.outliers[0]?.member;
+    if (shown !== undefined) this.choose(shown, false);
   }
 
   draw(): void {

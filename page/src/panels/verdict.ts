@@ -49,24 +49,35 @@ function accounting(explanation: Explanation, { title, whole, rows }: WhereItWen
         `utilisation ${percent(peak.utilisation)}: peak allocated ${bytes(peak.allocated_bytes)} of peak reserved ${bytes(peak.reserved_bytes)}`));
 }
 
-// What to do, the surest first. FIX where a replay or the bytes of the cause speak for it.
+export interface ToDo {
+  what: string | null;
+  lines: string[]; // to paste
+  why: string | null;
+}
+
+// What to do, the surest first.
+export function toDoBox(tag: 'FIX' | 'TRY FIRST', list: ToDo[]): HTMLElement {
+  return h('div', { class: 'actions', role: 'group', 'aria-label': 'What to do' },
+    h('span', { class: 'tag' }, tag), tag === 'FIX' ? null : h('span', { class: 'faint' }, ' not tried yet'),
+    h('ol', { class: list.length === 1 ? 'single' : null }, ...list.map(({ what, lines, why }) => h('li', {},
+      what === null ? null : h('strong', {}, what),
+      lines.length === 0 ? null : h('div', { class: 'lines-to-use' },
+        h('pre', { tabindex: 0 }, lines.join('\n')),
+        copyButton(() => lines.join('\n'), lines.length === 1 ? 'the line' : 'the lines')),
+      why === null ? null : h('p', { class: 'gain' }, why)))));
+}
+
+// FIX where a replay or the bytes of the cause speak for it.
 function actionsBox(actions: Action[]): Child {
   if (actions.length === 0) return null;
-  const isProven = actions[0].proof !== 'not proven';
-  return h('div', { class: 'actions', role: 'group', 'aria-label': 'What to do' },
-    h('span', { class: 'tag' }, isProven ? 'FIX' : 'TRY FIRST'), isProven ? null : h('span', { class: 'faint' }, ' not tried yet'),
-    h('ol', { class: actions.length === 1 ? 'single' : null }, ...actions.map((action) => h('li', {},
-      action.what === null ? null : h('strong', {}, action.what),
-      action.lines.length === 0 ? null : h('div', { class: 'lines-to-use' },
-        h('pre', { tabindex: 0 }, action.lines.join('\n')),
-        copyButton(() => action.lines.join('\n'), action.lines.length === 1 ? 'the line' : 'the lines')),
-      gainOf(action)))));
+  return toDoBox(actions[0].proof === 'not proven' ? 'TRY FIRST' : 'FIX', actions.map((action) => ({
+    what: action.what, lines: action.lines, why: whyOf(action) })));
 }
 
 // That nothing speaks for them yet is said once, beside the tag.
-function gainOf({ proof, gain }: Action): Child {
+function whyOf({ proof, gain }: Action): string | null {
   const known = [proof === 'not proven' ? null : proof, gain].filter((text) => text !== null);
-  return known.length === 0 ? null : h('p', { class: 'gain' }, known.join(': '));
+  return known.length === 0 ? null : known.join(': ');
 }
 
 // Whether the advice says what the actions say.

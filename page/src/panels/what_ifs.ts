@@ -60,7 +60,7 @@ export class WhatIfs {
         : { run: index, overlays: isOver ? view.overlays : [...view.overlays, index].sort((a, b) => a - b) }, 'jump') });
     const isAdvised = this.app.input().explanation.paste?.endsWith(row.conf) === true && row.conf !== '';
     return h('tr', { class: isAdvised ? 'advised' : null },
-      h('td', {}, over), h('td', {}, map), h('th', { scope: 'row', class: 'first' }, name, isAdvised ? h('span', { class: 'badge healthy' }, 'advised') : null),
+      h('td', { 'data-label': over === null ? null : 'curve' }, over), h('td', { 'data-label': map === null ? null : 'map' }, map), h('th', { scope: 'row', class: 'first' }, name, isAdvised ? h('span', { class: 'badge healthy' }, 'advised') : null),
       h('td', { class: 'number', 'data-label': 'peak reserved' }, bytes(row.peak_reserved_bytes)), h('td', { class: 'number', 'data-label': 'driver calls' }, count(row.driver_calls)),
       h('td', { class: 'number', 'data-label': 'against recorded' }, recorded === undefined || recorded === row ? '' : signedBytes(row.peak_reserved_bytes - recorded.peak_reserved_bytes)),
       h('td', { class: 'second' }, outcomeText(row), row.is_recorded_setting ? h('span', { class: 'faint' }, ' ← as recorded') : null));

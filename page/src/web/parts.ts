@@ -1,5 +1,6 @@
 // What the page carries: the worker's script, the module and the report page. Each is text in an element that nothing runs.
-import { unpack } from '../document/load';
+import { bytesOfBase64, unpack } from '../document/load';
+import { unpackLzma } from './lzma';
 import type { Parts } from './run';
 
 const kModuleFile = 'ashlar_web.wasm'; // beside a page that was served without the module in it
@@ -12,7 +13,7 @@ const textOf = (id: string): string | null => document.getElementById(id)?.textC
 
 async function moduleBytes(): Promise<ArrayBuffer> {
   const packed = textOf('ashlar-module');
-  if (packed !== null) return unpack(packed);
+  if (packed !== null) return unpackLzma(bytesOfBase64(packed)).buffer;
   const answer = await fetch(kModuleFile).catch(() => null);
   if (answer === null || !answer.ok) throw new Error(`${kModuleFile}, which belongs beside this page, did not come: take the one file, ${kOneFile}`);
   return answer.arrayBuffer();

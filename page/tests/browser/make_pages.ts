@@ -31,6 +31,9 @@ export default function setup(): void {
   made.doc.inputs[0].explanation.pinned_host = {
     held_bytes: 3 * 2 ** 20, in_use_bytes: 2 ** 20, peak_held_bytes: 5 * 2 ** 20, peak_in_use_bytes: 4 * 2 ** 20, blocks: 7, events: 3000 };
   writeFileSync(join(kPages, 'parts.html'), pageWith(bundle, made));
+  const ended = makeDocument(3000, 5);
+  ended.doc.dry_run = { ...makeDryRun(), fits: null, ended_early: { by: 'exception', what: 'ValueError: no such file: data.bin' } };
+  writeFileSync(join(kPages, 'ended.html'), pageWith(bundle, ended));
   if (ashlar === null) return;
   for (const { name, files, flags } of kRecorded) {
     if (!files.every(existsSync)) continue;

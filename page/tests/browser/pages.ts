@@ -6,8 +6,12 @@ import { fileURLToPath } from 'node:url';
 export const kRoot = join(dirname(fileURLToPath(import.meta.url)), '../../..');
 export const kPages = join(kRoot, 'build/page');
 
+// A phone, a tablet, a laptop, a large screen.
+export const kWidths = [360, 768, 1440, 2560];
+
 const shared = process.env.ASHLAR_SHARED_DIR ?? join(kRoot, '../shared');
 const example = join(kRoot, 'docs/examples/training_oom.pickle');
+const answer = (name: string): string => join(kRoot, 'docs/examples/answers', name);
 const capture = (name: string): string => join(shared, 'captures', `${name}.pickle.gz`);
 const corpus = (name: string): string => join(shared, 'corpus', `${name}.pickle.gz`);
 
@@ -15,6 +19,9 @@ const corpus = (name: string): string => join(shared, 'corpus', `${name}.pickle.
 export const kRecorded: { name: string; files: string[]; flags: string[] }[] = [
   { name: 'fragmented', files: [example], flags: ['--capacity', '12GiB'] },
   { name: 'message', files: [join(kRoot, 'docs/examples/oom_message.txt')], flags: [] },
+  { name: 'outside', files: [answer('outside.txt')], flags: [] },
+  { name: 'leak', files: [answer('leak.pickle.xz')], flags: [] },
+  { name: 'optimizer_state', files: [answer('capacity.pickle.xz')], flags: [] },
   { name: 'healthy', files: [capture('torch-2.14.1_default')], flags: [] },
   { name: 'capacity', files: [capture('torch-2.14.1_default')], flags: ['--capacity', '80GiB'] },
   { name: 'failed', files: [capture('torch-2.14.1_default_oom')], flags: [] },

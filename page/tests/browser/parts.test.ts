@@ -50,6 +50,19 @@ describe('the parts of other commands', () => {
     expect(await top('#cards')).toBeLessThan(await top('.work'));
   });
 
+  it('tell first to mend a program that ended before its end', async () => {
+    const page = await visit('ended');
+    await expect(page.locator('.actions').first().textContent()).resolves.toMatch(/^TRY FIRSTmend what ended the program/);
+    expect(await page.locator('main .panel').first().getAttribute('id')).toBe('cards');
+  });
+
+  it('give a fleet what serves all its ranks, right after what went wrong', async () => {
+    const page = await visit('parts');
+    const order = await page.locator('#fleet > :is(.evidence, .actions)').evaluateAll((list) => list.map((one) => one.className));
+    expect(order.slice(0, 3)).toEqual(['evidence first', 'actions', 'evidence']);
+    await expect(page.locator('#fleet .actions').textContent()).resolves.toMatch(/^FIXexport PYTORCH_CUDA_ALLOC_CONF=expandable_segments:TrueCopy.*serves all ranks best$/);
+  });
+
   it('show an estimate as stacked areas, and a diff', async () => {
     const page = await visit('parts');
     if ((await page.locator('#estimate').count()) === 0) return; // without the program there is none

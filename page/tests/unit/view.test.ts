@@ -8,7 +8,7 @@ import type { Card, Outcome } from '../../src/document/answers/dry-run';
 import type { PageDocument } from '../../src/document/types';
 import { nameOfInput, orderOfInputs, titleOfInputs } from '../../src/model/inputs';
 import { clampWindow, zoomAt } from '../../src/panels/curve_input';
-import { freePlace, type Box } from '../../src/panels/curve_paint';
+import { freePlace, stepStride, type Box } from '../../src/panels/curve_paint';
 import { commandOf, inputOf } from '../../src/panels/fleet';
 import type { Rank } from '../../src/document/answers/fleet';
 import { accountLine, firstEnough, howItWent, unrun } from '../../src/panels/cards';
@@ -83,6 +83,18 @@ describe('the dark theme', () => {
       for (const ground of ['paper', 'ground', 'accent-ground']) expect(contrast(dark[name], dark[ground]), `${name} on ${ground}`).toBeGreaterThanOrEqual(4.5);
     for (const name of ['live', 'rounding', 'pending', 'stranded', 'free', 'private-free', 'reserved', 'outside'])
       expect(contrast(dark[name], dark.paper), name).toBeGreaterThanOrEqual(3);
+  });
+});
+
+describe('numbers of steps', () => {
+  it('have room, and are as many as have it', () => {
+    for (let width = 0.001; width < 100; width *= 1.37) {
+      const stride = stepStride(width, 21);
+      expect(stride * width).toBeGreaterThanOrEqual(21);
+      expect(String(stride)).toMatch(/^[125]0*$/);
+      if (stride > 1) expect((stride / (String(stride).startsWith('5') ? 2.5 : 2)) * width).toBeLessThan(21);
+    }
+    expect(stepStride(0, 21)).toBeGreaterThan(1e6); // none of them has
   });
 });
 
