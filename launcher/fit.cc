@@ -208,6 +208,7 @@ absl::StatusOr<FitBase> RunBase(const FitFlags& flags, const FitAsked& asked, co
                 HollowEnvironment(settings, *files, folder.path()),
                 /*has_fixed_addresses=*/flags.settings.reproducible, /*prints_to_stderr=*/true};
   out.launch.environment["ASHLAR_FIT"] = "watch";
+  if (!settings.skip_init) out.launch.environment["ASHLAR_FIT_DRAWN"] = folder.path();
   const Clock::time_point began = Clock::now();
   const absl::StatusOr<int> ended = RunProgram(out.launch, folder, relay);
   if (!ended.ok()) return ended.status();

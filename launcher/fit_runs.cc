@@ -51,6 +51,14 @@ FitFacts FitFactsOf(const json& file) {
     out.peaks.push_back({Get<std::uint64_t>(peak, "steps"), Get<std::uint64_t>(peak, "allocated"),
                          Get<std::uint64_t>(peak, "reserved")});
   }
+  for (const json& requests : GetArray(file, "requests")) {
+    if (!requests.is_array() || requests.size() != 2 || !requests[0].is_number_unsigned() ||
+        !requests[1].is_number_unsigned()) {
+      continue;
+    }
+    out.requests.push_back({requests[0].get<std::uint64_t>(), requests[1].get<std::uint64_t>()});
+  }
+  out.drawn_seconds = Get<double>(file, "drawn_seconds");
   out.lengths_vary = file.is_object() && file.value("lengths_vary", json()) == json(true);
   for (const json& held : GetArray(file, "held")) {
     out.held.push_back({Get<std::string>(held, "what"), Get<std::uint64_t>(held, "bytes")});
@@ -69,6 +77,14 @@ FitFacts FitFactsOf(const json& file) {
   }
   for (const json& change : GetArray(file, "changes")) out.changes.push_back(FitChangeOf(change));
   return out;
+}
+
+// Whether it asked for the same memory, step by step, up to the end of one.
+bool AsksAlike(const FitFacts& one, const FitFacts& other, std::uint64_t steps) {
+  const std::size_t seen = std::min<std::size_t>(steps, other.requests.size());
+  return seen > 0 && one.requests.size() >= seen &&
+         std::equal(one.requests.begin(), one.requests.begin() + static_cast<std::ptrdiff_t>(seen),
+                    other.requests.begin());
 }
 
 // The figures of the device that held most, in all processes together.
@@ -203,6 +219,7 @@ Rerun FitRuns::RerunOf(const Asked& asked) const {
     out.launch.arguments = asked.program;
   }
   if (!names.empty()) out.launch.environment["ASHLAR_FIT"] = names;
+  if (!leaves_draws_ || asked.is_whole) out.launch.environment.erase("ASHLAR_FIT_DRAWN");
   if (asked.counts) out.launch.environment["ASHLAR_FIT_COUNTS"] = "1";
   if (stop_.has_value() && !asked.is_whole) out.launch.environment["ASHLAR_FIT_STOP"] = absl::StrCat(*stop_);
   return out;
@@ -214,6 +231,17 @@ std::vector<RerunEnd> FitRuns::RunAll(const std::vector<Asked>& asked, const Tim
   runs_ += reruns.size();
   return RunAgain(reruns, {.at_once = at_once_, .most_seconds = time.most_seconds, .start_seconds = time.start_seconds},
                   relay_, progress_);
+}
+
+bool FitRuns::LeaveDraws(std::size_t runs, double most_seconds) {
+  if (base_.facts.drawn_seconds * static_cast<double>(runs) < base_.seconds) return false;
+  leaves_draws_ = true;
+  const RerunEnd end = std::move(RunAll({{}}, {.most_seconds = most_seconds}).front());
+  const std::optional<FitFacts> facts = end.folder != nullptr ? ReadFitFacts(end.folder->path()) : std::nullopt;
+  const std::uint64_t steps = stop_.value_or(base_.facts.steps);
+  leaves_draws_ =
+      end.why_not.empty() && facts.has_value() && facts->steps >= steps && AsksAlike(*facts, base_.facts, steps);
+  return leaves_draws_;
 }
 
 RerunEnd FitRuns::RunWithHistory(const Asked& asked, bool has_names, double most_seconds) {

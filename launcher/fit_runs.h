@@ -35,6 +35,12 @@ struct FitFacts {
   std::uint64_t last_phase = 0;  // steps that were done when something new began: evaluation, a larger batch
   std::optional<std::uint64_t> failed_step;
   std::vector<Peak> peaks;  // where one grew, in order
+  struct Requests {
+    std::uint64_t count = 0, bytes = 0;
+    bool operator==(const Requests&) const = default;
+  };
+  std::vector<Requests> requests;  // of PyTorch's allocator, all up to the end of each step
+  double drawn_seconds = 0;        // that large random fills in host memory took
   std::vector<answers::FitChange> changes;
   bool lengths_vary = false;  // of the batches that it trains with
   std::vector<answers::FitHeld> held;
@@ -94,6 +100,10 @@ class FitRuns {
                                                          double most_seconds);
   // With its history, and where it is asked for with the names of what it holds: what a page shows.
   RerunEnd RunWithHistory(const Asked& asked, bool has_names, double most_seconds);
+  // Whether runs that end at the stop step leave out large random fills from here on: they do where that is worth a run
+  // of the program as it is without them, of `runs` that follow, and where that run asks for the same memory at each
+  // step.
+  bool LeaveDraws(std::size_t runs, double most_seconds);
   // A change that each run from here on has as well, and no row names.
   void PutAlways(const std::string& change) { always_ = change; }
   // Of the base's own figures.
@@ -118,6 +128,7 @@ class FitRuns {
   const std::function<void(const std::string&)>& progress_;
   std::uint64_t runs_ = 0;
   std::string always_;
+  bool leaves_draws_ = false;
   std::set<std::string> kept_away_;
 };
 

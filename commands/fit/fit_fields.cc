@@ -284,6 +284,9 @@ const Fields<FitAnswer>& FieldsOf<FitAnswer>() {
                "Of --goal cards: the least card of the program as it is, with each change, and with what helps "
                "together.")
           .Add("with", &FitAnswer::with, "Changes that --with has in each run after the first.")
+          .Add("leaves_draws", &FitAnswer::leaves_draws,
+               "Whether rows leave out large random fills of host memory: the program as it is asks for the same "
+               "memory without them.")
           .Add("has_worst_first", &FitAnswer::has_worst_first,
                "Whether each run after the first begins with the longest samples in one batch, as lengths vary.")
           .AddNonEmpty("why_no_worst", &FitAnswer::why_no_worst, "Why that could not be made, where lengths vary.")

@@ -249,6 +249,11 @@ std::vector<std::string> FitRemarks(const FitAnswer& a) {
     out.push_back(absl::StrCat("rows end after step ", *a.stop_step, " of ", FormatCount(a.steps),
                                ": what comes later needed no more in the program as it is"));
   }
+  if (a.leaves_draws) {
+    out.push_back(
+        "rows leave large random numbers on the host out: without them the program as it is asked for the same memory "
+        "at each step");
+  }
   AddPrices(a, out);
   AddUntried(a, out);
   AddAllowed(a, out);

@@ -37,6 +37,8 @@ class FitPatchTest(fit_test.FitTest):
     def setUp(self):
         super().setUp()
         self.script = os.path.join(self.folder.name, "train.py")
+        if fit_test.PACKAGE not in sys.path:
+            sys.path.insert(0, fit_test.PACKAGE)
 
     def written(self, text, names):
         """(the diff, the changes that it has), of a run of the text in the folder."""
@@ -132,6 +134,103 @@ class FitPatchTest(fit_test.FitTest):
             text = self.program().replace(old, new)
             self.assertNotEqual(text, self.program())
             self.assertEqual(sorted(self.written(text, ["half-batch", "no-foreach"])[1]), kept)
+
+    def written_into(self, text, name):
+        """The text with the change's diff; the text as it is where there is none."""
+        diff, changes = self.written(text, [name])
+        self.assertEqual(changes, [name] if diff else [])
+        if diff:
+            subprocess.run(["patch", "-p0"], input=diff.encode(), cwd=self.folder.name, stdout=subprocess.PIPE, check=True)
+        with open(self.script) as file:
+            return file.read()
+
+    def test_another_optimizer(self):
+        plain = self.program().replace("    model.parameters(),\n    lr=0.01,  # by hand\n", "model.parameters(), 0.01")
+        for text in (plain, plain.replace("0.01", "lr=0.01, weight_decay=0.1")):
+            self.assertIn("optimizer = torch.optim.SGD(", self.patched(text, ["sgd"]))
+        for arguments in ("model.parameters(), betas=(0.9, 0.99)", "model.parameters(), 0.01, (0.9, 0.99)", "*[model.parameters()]"):
+            text = plain.replace("model.parameters(), 0.01", arguments)
+            self.assertNotIn("SGD", self.written_into(text, "sgd"), "SGD takes them in another way")
+
+    def test_autocast_from_the_forward_pass_to_backward(self):
+        narrow = "torch.set_default_dtype(torch.float32)\n" + self.program()
+        text = narrow.replace("    loss = torch", "    x = x.to(x.device)\n    loss = torch").replace("    loss.backward()", "    total = (\n        loss + 0)\n    loss.backward()")
+        patched = self.patched(text, ["autocast"])
+        self.assertIn(
+            "    with torch.autocast(\"cuda\", dtype=torch.bfloat16):\n"
+            "        loss = torch.nn.functional.cross_entropy(model(x), y)\n"
+            "        total = (\n            loss + 0)\n"
+            "    loss.backward()\n", patched)
+        self.expect_same_training(text, patched)  # on the CPU it is nothing
+        for old, new in (("model(x), y)", "model(x.relu()), y)"), ("    loss.backward()\n", "    if True:\n        loss.backward()\n")):
+            self.assertNotIn("autocast", self.written_into(narrow.replace(old, new), "autocast"))
+
+    def test_blocks_by_their_places(self):
+        text = self.program().replace("x = block(x, scale=0.5)\n", "x = block(x, scale=0.5)  # of four\n")
+        patched = self.patched(text, ["checkpointing-half"])
+        self.assertIn("for index, block in enumerate(self.blocks):\n            x = torch.utils.checkpoint.checkpoint(block, x, scale=0.5, use_reentrant=False)"
+                      " if index % 2 == 0 else block(x, scale=0.5)  # of four\n", patched)
+        self.expect_same_training(text, patched)
+        self.assertIn(" if index in {0, 3} else block(x, scale=0.5)", self.patched(text, ["checkpointing-heaviest=0+3"]))
+        text = text.replace("for block in self.blocks:", "for block in list(self.blocks):")
+        self.assertNotIn("checkpoint(", self.written_into(text, "checkpointing-half"), "it may go over other blocks")
+
+    def test_half_of_the_blocks_frozen(self):
+        text = self.program()
+        patched = self.patched(text, ["freeze-half"])
+        self.assertIn("for frozen in model.blocks[:2]:\n    frozen.requires_grad_(False)\nfor x, y in loader:\n", patched)
+        grads, _, _ = self.run_script(patched)
+        self.assertLess(len(grads[0]), len(self.run_script(fit_test.KEEPING + text)[0][0]))
+        self.assertNotIn("requires_grad_", self.written_into(text.replace("outputs = []", "outputs = frozen = []"), "freeze-half"))
+
+    def test_states_that_wait_on_the_host(self):
+        from ashlar_gpu.fit import edits, optimizers, source
+
+        text = b"import torch\n\n\ndef train(optimizer):\n    for step in range(3):\n        optimizer.step()\n\n\ntrain(torch.optim.Adam([torch.zeros(3)]))\n"
+        edit = edits.beside(("step",), "move(%s, False)", "move(%s, True)", "move", optimizers.MOVE)
+        for old, new, is_written in ((b"", b"", True), (b"optimizer.step()", b"scaler.step(optimizer)", True), (b"optimizer.step()", b"self.optimizer.step()", False),
+                                     (b"def train", b"def move(one):\n    pass\n\n\ndef train", False)):
+            made = source.Source(text.replace(old, new) if old else text)
+            call = next(node for node in edits.ast.walk(made.tree) if isinstance(node, edits.ast.Call) and made.words(node).endswith((".step()", ".step(optimizer)")))
+            self.assertEqual(edit(made, call) is not None, is_written, new)
+
+    def test_what_a_model_gave_is_deleted_behind_the_step(self):
+        from ashlar_gpu.fit import edits, source
+
+        text = "for step in range(3):\n    a, b = model(x)\n    loss = a + b\n    loss.backward()\n    optimizer.step()\n    print(step)\n"
+        for old, new, is_written in (
+            ("", "", True),
+            ("print(step)", "print(a)", False),  # read behind it
+            ("a, b = model(x)", "a, b = model(a)", False),  # read before it is made
+            ("    a, b = model(x)", "    if x:\n        a, b = model(x)", False),  # not made in each turn
+            ("    optimizer.step()", "    if step:\n        optimizer.step()", False),
+            ("for step", "a = 0\nfor step", False),
+        ):
+            made = source.Source(text.replace(old, new).encode() if old else text.encode())
+            call = next(node for node in edits.ast.walk(made.tree) if isinstance(node, edits.ast.Call) and made.words(node) == "optimizer.step()")
+            pieces = edits.deleted_behind(["a", "b"])(made, call)
+            self.assertEqual(pieces is not None, is_written, new)
+            if is_written:
+                self.assertIn(b"    optimizer.step()\n    del a, b\n", source.put(made.text, pieces))
+
+    def test_a_call_of_another_loss(self):
+        from ashlar_gpu.fit import edits, loss, source
+
+        for text, is_written in (("loss = F.cross_entropy(model(x), y)\n", True), ("loss = F.cross_entropy(model(x), y, reduction=r)\n", False), ("loss = model(x, y)\n", False)):
+            made = source.Source(("import torch\n" + text).encode())
+            call = made.tree.body[1].value
+            pieces = edits.calls_instead("cross_entropy", "chunked_loss", loss.WRITTEN)(made, call)
+            self.assertEqual(pieces is not None, is_written, text)
+            if is_written:
+                names = {}
+                exec(source.put(made.text, pieces).decode().partition("\nloss = ")[0], names)
+                torch = names["torch"]
+                one, other = (torch.randn(21, 9, generator=torch.Generator().manual_seed(1), dtype=torch.float64).requires_grad_() for _ in range(2))
+                targets = torch.arange(21) % 9
+                targets[2] = -100
+                names["chunked_loss"](one, targets).backward()
+                torch.nn.functional.cross_entropy(other, targets).backward()
+                self.expect_close(one.grad, other.grad, text)
 
 
 for name in [one for one in dir(fit_test.FitTest) if one.startswith("test_")]:

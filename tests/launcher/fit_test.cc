@@ -282,6 +282,32 @@ TEST_F(FitTest, TheLeastNumberOfCardsIsLookedForByTheProgramsOwnWords) {
               HasSubstr("3 are enough of T4 of 14.76 GiB"));
 }
 
+// The run that leaves them out asks for the same memory at each step up to the last of a row, the fourth; or not.
+TEST_F(FitTest, RowsLeaveLargeRandomFillsOutWhereTheProgramAsksForTheSameMemoryWithoutThem) {
+  json watched = Facts({Change("a", 1)}, 20 * kGiB);
+  watched["drawn_seconds"] = 1000;
+  watched["requests"] = {{10, 100}, {20, 200}, {30, 300}, {40, 400}, {50, 500}};
+  const auto program = [&](const json& requests) {
+    json left = watched;
+    left["requests"] = requests;
+    const std::string books = absl::StrCat(LeavingText("process-7.json", Books(20 * kGiB)),
+                                           LeavingText("info-7.json", Info(nullptr, 20 * kGiB)));
+    return Script("program",
+                  absl::StrCat("echo $ASHLAR_FIT ${ASHLAR_FIT_DRAWN:+left} >> ", folder_, "runs\n",
+                               "if [ -z \"$ASHLAR_APART\" ]; then\n", books, LeavingText("fit-7.json", watched),
+                               "elif [ $ASHLAR_FIT = a ]; then\n", Leaves({Change("a", 1)}, 9 * kGiB),
+                               "elif [ -n \"$ASHLAR_FIT_DRAWN\" ]; then\n", books, LeavingText("fit-7.json", left),
+                               "else\n", RunsOutOfMemory(), "fi\n"));
+  };
+  const json answer = Answer("", program({{10, 100}, {20, 200}, {30, 300}, {40, 400}, {44, 404}}));
+  EXPECT_EQ(answer["leaves_draws"], true);
+  EXPECT_EQ(answer["set"]["changes"], Names({"a"}));
+  EXPECT_THAT(Run("fit --device T4 -- " + folder_ + "program").out, HasSubstr("rows leave large random numbers"));
+  const json other = Answer("", program({{10, 100}, {20, 200}, {30, 300}, {40, 401}, {50, 500}}));
+  EXPECT_EQ(other["leaves_draws"], false);
+  EXPECT_EQ(other["set"]["changes"], Names({"a"}));
+}
+
 // A shuffle decides whether the longest samples meet: each run after the first begins with them.
 TEST_F(FitTest, WhereLengthsVaryTheLongestSamplesComeFirst) {
   json watched = Facts({Change("a", 1)}, 10 * kGiB);

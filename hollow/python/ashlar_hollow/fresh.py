@@ -6,22 +6,15 @@ Thread rule: any thread.
 
 import functools
 
-LARGE_BYTES = 1 << 20
+from .fit.drawn import is_large
+
 FILLERS = ("uniform_", "normal_", "zero_", "fill_", "exponential_", "random_", "log_normal_", "cauchy_", "bernoulli_")
-
-
-def _is_large(torch, tensor):
-    return (
-        isinstance(tensor, torch.Tensor)
-        and tensor.device.type == "cpu"
-        and tensor.numel() * tensor.element_size() >= LARGE_BYTES
-    )
 
 
 def _skipping(torch, original):
     @functools.wraps(original)
     def fill(tensor, *args, **kwargs):
-        return tensor if _is_large(torch, tensor) else original(tensor, *args, **kwargs)
+        return tensor if is_large(torch, tensor) else original(tensor, *args, **kwargs)
 
     return fill
 
@@ -35,7 +28,7 @@ def _skipping_initialiser(torch, original):
     @functools.wraps(original)
     def init(*args, **kwargs):
         tensor = args[0] if args else kwargs.get("tensor")
-        return tensor if _is_large(torch, tensor) else original(*args, **kwargs)
+        return tensor if is_large(torch, tensor) else original(*args, **kwargs)
 
     return init
 

@@ -16,6 +16,7 @@ REDACT = "ASHLAR_REDACT"  # what is written has no names of the program
 FIT = "ASHLAR_FIT"  # changes to make, with commas between; "watch": none, and each says where it would be made
 FIT_STOP = "ASHLAR_FIT_STOP"  # the step after which a changed program ends
 FIT_COUNTS = "ASHLAR_FIT_COUNTS"  # the run counts the operations of a step
+FIT_DRAWN = "ASHLAR_FIT_DRAWN"  # the folder where the first run says what it drew, and a run apart reads what it may leave out
 APART = "ASHLAR_APART"  # the folder for the files of a program that is run again
 
 

@@ -11,6 +11,7 @@ lines        the line of the program under way
 edits        what a change writes into the source at such a place
 source       a file of the program, as text that it is written into
 patch        what all changes of a run write, as a diff
+drawn        large random fills in host memory, which later runs leave out
 samples      how long they are, and batches in another order
 accumulation parts of batches, and the steps that wait for the last of them
 batch, checkpointing, precision, optimizers, evaluation, gradients, outputs, collection, attention, loss, allocator, embeddings,

@@ -28,6 +28,8 @@ class Sdpa(Switch):
         if not getattr(model, "_supports_sdpa", False) or not hasattr(model, "set_attn_implementation"):
             return self.lacks("the model has no other attention")
         self.applies(where, 'from_pretrained(..., attn_implementation="sdpa")')
+        if is_called:
+            self.writes(where, edits.before_loop('%s.set_attn_implementation("sdpa")'))
         if self.is_on:
             model.set_attn_implementation("sdpa")
         return None

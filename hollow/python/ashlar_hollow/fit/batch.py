@@ -65,7 +65,8 @@ class Parts(Change):
             ("accelerator.backward(loss / %d)" if parts.ahead is not None else "(loss / %d).backward()") % self.count,
             "optimizer.step() and optimizer.zero_grad() after every %s part" % ORDINALS[self.count],
         )
-        self.sites = (self.program.loaders.get(loader), where)
+        made = self.program.loaders.get(loader) if parts.ahead is None else self.program.made_by_program(loader)
+        self.sites = (made, where)
         if self.is_on:
             parts.count = self.count
         return None

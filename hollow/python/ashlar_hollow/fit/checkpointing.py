@@ -17,6 +17,7 @@ class Blocks(Change):
     without = "no module was trained"
     every = 1
     takes_switch = True
+    list_name = None
 
     def on_trainer(self, arguments, where):
         if arguments.gradient_checkpointing:
@@ -50,6 +51,7 @@ class Blocks(Change):
             "x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)",
         )
         if self.is_on:
+            self.find_list(module, found)
             for _, blocks in found:
                 for block in blocks[:: self.every]:
                     self.wrap(block)
@@ -75,8 +77,18 @@ class Blocks(Change):
 
     def called(self):
         """A block, by the program's own line."""
-        if self.every == 1:
-            self.writes(lines.where(), edits.through_checkpoint)
+        edit = self.edit_of_call()
+        if edit is not None:
+            self.writes(lines.where(), edit)
+
+    def edit_of_call(self):
+        return edits.through_checkpoint
+
+    def find_list(self, module, found):
+        """The name of the one list of blocks, where it has no other modules: a loop over it counts the places of blocks."""
+        name, blocks = found[0]
+        if len(found) == 1 and len(list(module.get_submodule(name).children())) == len(blocks):
+            self.list_name = name.rpartition(".")[2]
 
 
 class EverySecond(Blocks):
@@ -84,6 +96,9 @@ class EverySecond(Blocks):
     costs = "more time: the forward of every 2nd block runs twice"
     every = 2
     takes_switch = False
+
+    def edit_of_call(self):
+        return self.list_name and edits.some_through_checkpoint("% 2 == 0", self.list_name)
 
 
 class Heaviest(Blocks):
@@ -119,6 +134,7 @@ class Heaviest(Blocks):
         self.mark_norms(module)
         self.found_in = (module, blocks, where)
         if self.is_on:
+            self.find_list(module, repeated(module))
             self.tell_places()
             for place in self.places:
                 self.wrap(blocks[place])
@@ -126,6 +142,9 @@ class Heaviest(Blocks):
             for place, block in enumerate(blocks):
                 self.hooks += [block.register_forward_pre_hook(self.weighed(place, -1)), block.register_forward_hook(self.weighed(place, 1))]
         return None
+
+    def edit_of_call(self):
+        return self.list_name and edits.some_through_checkpoint("in {%s}" % ", ".join(map(str, self.places)), self.list_name)
 
     def weighed(self, place, sign):
         def weigh(*_):

@@ -8,6 +8,8 @@ Each of these makes such an edit, or is one. What they write does what the chang
 
 import ast
 
+LOOPS = (ast.For, ast.While)
+
 
 def at_call(edit):
     """Of the place of one call."""
@@ -57,16 +59,118 @@ def before(text, module):
     return edit
 
 
-def before_loop(text):
-    """A line before the loop that the call lies in; `%s` in it is the called variable."""
+def before_loop(text, needs=None, makes=None):
+    """Lines before the outermost loop that calls a variable and does not make it, which is `%s` in them. They make a variable that is new."""
 
     def edit(source, call):
-        loop = source.around(call, (ast.For, ast.While))
-        while loop is not None and source.around(source.parents[loop], (ast.For, ast.While)) is not None:
-            loop = source.around(source.parents[loop], (ast.For, ast.While))
-        if loop is None or not isinstance(call.func, ast.Name):
+        if not isinstance(call.func, ast.Name) or makes in source.names():
             return None
-        return [source.line(loop, text % call.func.id)]
+        loop, found = source.around(call, LOOPS), None
+        while loop is not None and not _makes(loop, call.func.id):
+            found, loop = loop, source.around(source.parents[loop], LOOPS)
+        if found is None:
+            return None
+        return _all([source.line(found, text.replace("%s", call.func.id))], source.imported(needs) if needs else [])
+
+    return edit
+
+
+def _makes(node, name):
+    return any(isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Store) for one in ast.walk(node))
+
+
+def renamed(old, new, module, kept, by_place):
+    """Another class in the place of `old`, which takes these arguments by name, and so many of the first by place."""
+
+    def edit(source, call):
+        if _last(call.func) != old or any(one.arg not in kept for one in call.keywords):
+            return None
+        if len(call.args) > by_place or any(isinstance(one, ast.Starred) for one in call.args):
+            return None
+        return _all([source.replaced(call.func, new)], source.imported(module))
+
+    return edit
+
+
+def _last(function):
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
+
+
+def until_backward(context):
+    """The statements from one call to the one before backward in a context of torch. Its places: that call, backward."""
+
+    def edit(source, spans):
+        calls = [source.call(span) for span in spans]
+        if None in calls:
+            return None
+        first, last = map(source.statement, calls)
+        block = source.block(first) if first is not None else []
+        if last not in block or block.index(last) <= block.index(first) or not _comes_first(source, calls[0], first):
+            return None
+        inner = block[block.index(first):block.index(last)]
+        if any(isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) for one in inner):
+            return None
+        heads = ["with %s:" % context] + [""] * (len(inner) - 1)
+        return _all(source.imported("torch"), *map(source.indented, inner, heads))
+
+    return edit
+
+
+def _comes_first(source, call, statement):
+    """Of the calls of a statement: what comes before it moves tensors alone."""
+    before = (one for one in ast.walk(statement) if isinstance(one, ast.Call) and one is not call and source.end(one) <= source.end(call))
+    return all(isinstance(one.func, ast.Attribute) and one.func.attr in ("cuda", "to") for one in before)
+
+
+def deleted_behind(names):
+    """`del` of variables behind a call, where each is made anew before it in every turn of its loop, and nothing else reads them."""
+
+    def edit(source, call):
+        statement = source.statement(call)
+        loop = source.parents.get(statement)
+        if not isinstance(loop, LOOPS) or statement not in loop.body:
+            return None
+        for name in names:
+            used = [one for one in ast.walk(source.tree) if isinstance(one, ast.Name) and one.id == name]
+            first = min(used, key=source.begin, default=None)
+            made = source.statement(first) if first is not None else None
+            if made not in loop.body or not isinstance(first.ctx, ast.Store):
+                return None
+            others = [source.begin(one) for one in used if not isinstance(one.ctx, ast.Store)]
+            if any(not source.end(made) < one < source.begin(statement) for one in others):
+                return None
+        return [source.line(statement, "del %s" % ", ".join(names), is_behind=True)]
+
+    return edit
+
+
+def beside(methods, before, behind, name, function):
+    """Lines before and behind the statement that calls one of a variable's methods, which is `%s` in them. They call a function that the file gets."""
+
+    def edit(source, call):
+        statement = source.statement(call)
+        if statement is None or not any(_is_method(call, method) for method in methods) or not isinstance(call.func.value, ast.Name):
+            return None
+        defined, owner = source.function(statement, name, function), call.func.value.id
+        first, last = [source.line(statement, text.replace("%s", owner), text is behind) for text in (before, behind)]
+        if defined is None:
+            return None
+        written = [defined, first]
+        if defined[0] == first[0]:  # the statement is the file's own: both come right before it
+            written = [(first[0], first[0], defined[2] + first[2])]
+        return _all(written, [last] if behind else [], source.imported("torch"))
+
+    return edit
+
+
+def calls_instead(old, name, function):
+    """A call with two arguments by place, of a function that the file gets."""
+
+    def edit(source, call):
+        statement = source.statement(call)
+        if statement is None or _last(call.func) != old or len(call.args) != 2 or call.keywords:
+            return None
+        return _all([source.replaced(call.func, name)], [source.function(statement, name, function)], source.imported("torch"))
 
     return edit
 
@@ -91,6 +195,25 @@ def through_checkpoint(source, call):
         [source.argument(call, "use_reentrant=False")],
         source.imported("torch.utils.checkpoint"),
     )
+
+
+def some_through_checkpoint(which, blocks):
+    """The same of some blocks, where a loop goes over all of the list: "% 2 == 0" of their places."""
+
+    def edit(source, call):
+        loop = source.around(call, ast.For)
+        if loop is None or not isinstance(loop.target, ast.Name) or not isinstance(loop.iter, ast.Attribute):
+            return None
+        if _last(loop.iter) != blocks or _last(call.func) != loop.target.id or not isinstance(call.func, ast.Name) or not call.args:
+            return None
+        name, counts = _counted(source, loop, ("index", "index_of_block", "place"), 0)
+        inside = source.words(call)[len(source.words(call.func)):].strip()[1:-1].rstrip(", ")
+        text = "torch.utils.checkpoint.checkpoint(%s, %s, use_reentrant=False) if %s %s else %s" % (
+            call.func.id, inside, name, which, source.words(call))
+        is_whole = getattr(source.statement(call), "value", None) is call
+        return _all([source.replaced(call, text if is_whole else "(%s)" % text)], counts, source.imported("torch.utils.checkpoint"))
+
+    return edit
 
 
 def smaller_batch(count):
@@ -130,7 +253,7 @@ def in_parts(count):
         made, backward, waiting = source.call(spans[0]), source.call(spans[2]), [source.call(span) for span in spans[3:]]
         if loop is None or made is None or not waiting or not all(_is_in(source, one, loop) for one in [backward] + waiting):
             return None
-        name, counts = _counted(source, loop)
+        name, counts = _counted(source, loop, ("part", "part_of_batch", "part_of_a_batch"), 1)
         return _all(smaller_batch(count)(source, made), counts, smaller_loss(count)(source, backward),
                     _waiting(source, waiting, backward, "if %s %%%% %d == %%d:" % (name, count)))
 
@@ -143,14 +266,14 @@ def _is_in(source, call, loop):
     return call is loop
 
 
-def _counted(source, loop):
-    """(the name of the part under way, from 1, and the pieces that make the loop count it)."""
-    name = next(name for name in ("part", "part_of_batch", "part_of_a_batch") if name not in source.names())
+def _counted(source, loop, names, first):
+    """(the name of the count of a loop, the first that is free, and the pieces that make the loop count from `first`)."""
+    name = next(name for name in names if name not in source.names())
     target = source.words(loop.target)
     if isinstance(loop.target, ast.Tuple) and not target.startswith("("):
         target = "(%s)" % target
     begin, end = source.begin(loop.iter), source.end(loop.iter)  # between them a DataLoader may be made
-    return name, [source.replaced(loop.target, "%s, %s" % (name, target)), (begin, begin, b"enumerate("), (end, end, b", 1)")]
+    return name, [source.replaced(loop.target, "%s, %s" % (name, target)), (begin, begin, b"enumerate("), (end, end, b", %d)" % first if first else b")")]
 
 
 def _waiting(source, calls, backward, head):

@@ -1,5 +1,6 @@
 """Embeddings on the host: only the vectors of a batch go to the GPU, and their gradients come back."""
 
+from . import edits
 from .change import Change
 
 LEAST_BYTES = 1 << 20
@@ -42,6 +43,7 @@ class OnHost(Change):
             "before the model moves: for one in (%s): stay_on_host(one), with" % ", ".join("model." + name if name else "model" for name, _ in alone),
             *SOURCE.splitlines()
         )
+        self.writes(where, edits.beside(("cuda", "to"), "\n".join("stay_on_host(%s)" % _path(name) for name, _ in alone), "", "stay_on_host", SOURCE))
         if self.is_on:
             if self.stay is None:
                 names = {}
@@ -62,6 +64,13 @@ class OnHost(Change):
                     states = optimizer.state.get(one, {}).values()
                     size += sum(_bytes(part) for part in [one.grad] + list(states) if self.program.torch.is_tensor(part))
         self.host_bytes = max(self.host_bytes, sum(self.weights.values()) + size)
+
+
+def _path(name):
+    """Of a module of the model, which is `%s`."""
+    if any(part.isdigit() for part in name.split(".")):
+        return '%%s.get_submodule("%s")' % name
+    return "%s." + name if name else "%s"
 
 
 def _bytes(one):

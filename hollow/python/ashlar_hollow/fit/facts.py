@@ -22,6 +22,8 @@ def of(program):
         "changes": [change.told() for change in program.changes if change.is_on or not isinstance(change, Size)],
         "batch": next((change.batch() for change in program.changes if isinstance(change, Size)), None),
         "lengths_vary": program.lengths_vary(),
+        "drawn_seconds": 0.0 if program.draws is None else program.draws.seconds,
+        "requests": program.requests,
         "held": [{"what": what, "bytes": count} for what, count in program.held.most.items()],
         "work": None if program.counter is None else program.counter.work,
         "host_bytes": sum(change.host_bytes for change in program.changes if change.is_on),

@@ -41,8 +41,8 @@ def span(place):
     return None if end_column is None else (line, column, end_line, end_column)
 
 
-def where():
-    """None where no frame is the program's."""
+def frame():
+    """The nearest that is the program's; None where none is."""
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -52,11 +52,19 @@ def where():
             except (OSError, ValueError):
                 _known[name] = False
         if _known[name]:
-            place = Place("%s:%d" % (_shown(name), frame.f_lineno))
-            place.code, place.at = frame.f_code, frame.f_lasti
-            return place
+            return frame
         frame = frame.f_back
     return None
+
+
+def where():
+    """None where no frame is the program's."""
+    nearest = frame()
+    if nearest is None:
+        return None
+    place = Place("%s:%d" % (_shown(nearest.f_code.co_filename), nearest.f_lineno))
+    place.code, place.at = nearest.f_code, nearest.f_lasti
+    return place
 
 
 def _shown(filename):

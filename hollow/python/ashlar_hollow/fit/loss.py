@@ -1,5 +1,6 @@
 """The cross-entropy of many classes, in parts of its rows: the logits and their gradient alone are there in whole."""
 
+from . import edits
 from .change import Change
 
 LEAST_CLASSES = 4096
@@ -22,6 +23,14 @@ SOURCE = '''class ChunkedLoss(torch.autograd.Function):
 '''
 
 
+# In a file, where a call goes to it.
+WRITTEN = SOURCE.replace(" cross_entropy(", " torch.nn.functional.cross_entropy(") + """
+
+def chunked_loss(logits, targets):
+    return ChunkedLoss.apply(logits, targets) / (targets != -100).sum()
+"""
+
+
 class Chunked(Change):
     name, title = "chunked-loss", "the cross-entropy of many classes in 8 parts"
     price = 6
@@ -41,6 +50,8 @@ class Chunked(Change):
             return self.lacks("the loss is weighted, smoothed or not reduced")
         by = "" if reduction == "sum" else " / (targets != %d).sum()" % ignore_index
         self.applies(where, "loss = ChunkedLoss.apply(logits, targets)%s  # in place of cross_entropy, with" % by, *SOURCE.splitlines())
+        if reduction == "mean" and ignore_index == -100:
+            self.writes(where, edits.calls_instead("cross_entropy", "chunked_loss", WRITTEN))
         if not self.is_on:
             return None
         if self.function is None:

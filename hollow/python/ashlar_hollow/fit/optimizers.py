@@ -87,6 +87,7 @@ class StatesToHost(Change):
         if not any(torch.is_tensor(one) and one.dim() > 0 and one.device.type != "cpu" for one in states):
             return
         self.applies(where, "move(optimizer, False) before optimizer.step(), move(optimizer, True) after it, with", *MOVE.splitlines())
+        self.writes(where, edits.beside(("step",), "move(%s, False)", "move(%s, True)", "move", MOVE))
         if self.is_on:
             self.moved(optimizer, True)
 
@@ -110,6 +111,7 @@ class Other(Optimizers):
     lessens = ("states",)
     costs = "another optimizer: other results"
     kept = ("params", "lr", "weight_decay", "maximize")  # arguments that both have
+    by_place = 2  # the first of them, which both take by place as well
     library = "torch.optim"
     trainers = ""  # its name among transformers' optimizers
 
@@ -141,7 +143,9 @@ class Other(Optimizers):
         other = self.kind_of(kind.__name__)
         if other is None:
             return self.lacks(self.without_kind)
-        self.applies(where, "%s.%s(...) in place of %s" % (self.library, other.__name__, kind.__name__))
+        new = "%s.%s" % (self.library, other.__name__)
+        self.applies(where, "%s(...) in place of %s" % (new, kind.__name__))
+        self.writes(where, edits.renamed(kind.__name__, new, self.library.partition(".")[0], self.kept, self.by_place))
         if self.is_on:
             optimizer.__class__ = other
             for name in [one for one in given if one not in self.kept]:
@@ -163,6 +167,7 @@ class EightBit(Other):
     name, title, price = "adam-8bit", "Adam with states of 8 bits", 65
     costs = "less time in the optimizer's step; results are rounded"
     kept = ("params", "lr", "betas", "eps", "weight_decay")
+    by_place = 5
     library, trainers = "bitsandbytes.optim", "adamw_8bit"
     without_kind = "bitsandbytes is not installed"
 

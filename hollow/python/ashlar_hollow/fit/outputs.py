@@ -7,6 +7,7 @@ import gc
 import inspect
 import weakref
 
+from . import edits, lines
 from .change import Change
 
 LEAST_BYTES = 1 << 20
@@ -24,6 +25,7 @@ class Release(Change):
         Change.__init__(self, program, is_on)
         self.kept, self.holders = [], set()  # of the calls since the last step, weakly, and what they came in
         self.looks = 0
+        self.variables = set()  # that hold such an output when a step is made
         self.seen, self.waiting = None, ()  # where such an output was still there when a step was made, and it
 
     def on_call(self, module, trains, where):
@@ -54,9 +56,24 @@ class Release(Change):
         self.seen, self.waiting = where, [weakref.ref(one) for one in kept]
         if self.is_on:
             self.applies(where, *self.LINES)
+            self.look_at_variables(kept, holders, where)
             for one in kept:
                 one.data = one.new_empty(0)
         return None
+
+    def look_at_variables(self, kept, holders, where):
+        """Of the program's function that makes the step, or of its file: only there `del` lets go of all."""
+        torch, known, reached = self.program.torch, {id(one) for one in kept}, set()
+        for name, value in lines.frame().f_locals.items():
+            is_given = id(value) in holders or isinstance(value, torch.Tensor)
+            held = known & {id(one) for one in tensors(torch, value)} if is_given else set()
+            reached |= held
+            self.variables |= {name} if held else set()
+        if reached != known:
+            self.variables.add("")  # another function's
+        self.written.clear()
+        if "" not in self.variables:
+            self.writes(where, edits.deleted_behind(sorted(self.variables)))
 
 
 def only_variables_hold(kept, holders):

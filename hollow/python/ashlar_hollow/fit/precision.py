@@ -16,6 +16,7 @@ class Autocast(Change):
         Change.__init__(self, program, is_on)
         self.context = None  # of the forward pass under way
         self.scaler = None
+        self.began, self.stretches = None, {}  # (the call, backward) of each, by their places
 
     def kind(self):
         return "bfloat16" if has_bf16(self.program.torch) else "float16"
@@ -65,6 +66,7 @@ class Autocast(Change):
         kind = self.kind()
         if kind == "float16" and self.scaler is None:
             self.scaler = torch.amp.GradScaler()
+        self.began = where
         self.context = torch.autocast("cuda", dtype=getattr(torch, kind))
         self.context.__enter__()
 
@@ -72,7 +74,16 @@ class Autocast(Change):
         if self.context is not None:
             self.context.__exit__(None, None, None)
             self.context = None
+            self.stretches.setdefault(tuple((one, getattr(one, "at", None)) for one in (self.began, where)), (self.began, where))
         return loss if self.scaler is None else self.scaler.scale(loss)
+
+    def edits(self):
+        if self.has_switch():
+            return Change.edits(self)
+        if self.scaler is not None or self.context is not None:
+            return []  # a scaler has places of its own; and a forward pass without a backward is no stretch
+        context = 'torch.autocast("cuda", dtype=torch.%s)' % self.kind()
+        return [(edits.until_backward(context), list(places)) for places in self.stretches.values()]
 
     def make_step(self, original, optimizer, args, kwargs):
         if self.scaler is None:

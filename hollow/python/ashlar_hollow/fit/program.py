@@ -18,6 +18,8 @@ import weakref
 from . import accumulation, held, lines, samples, table
 
 KEYS = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
+REQUESTED = ("allocation.all.allocated", "allocated_bytes.all.allocated")
+MOST_REQUESTS = 10000
 
 
 class Program(object):
@@ -45,7 +47,10 @@ class Program(object):
         self.shapes = set()  # of these, a sample each
         self.loads = False  # a DataLoader feeds the training
         self.loaders = weakref.WeakKeyDictionary()  # -> the place where it was made
+        self.readers = {}  # id of the samples -> the places where loaders of them were made
         self.peaks = []  # (steps done, allocated, reserved), where one grew
+        self.requests = []  # (count, bytes) of all so far, at each step, of the first MOST_REQUESTS
+        self.draws = None  # in a run that keeps or leaves out large random fills
         self.held = held.Held(torch)
         self.failed_step = None
         self.counter = None  # of operations, in a run that counts them
@@ -60,14 +65,17 @@ class Program(object):
 
     def look_at_memory(self, done):
         """The peaks so far, the greatest of all devices. `done`: steps that are behind it."""
-        highest, ooms = [0, 0], 0
+        highest, requested, ooms = [0, 0], [0, 0], 0
         try:
             for device in range(self.torch.cuda.device_count() if self.torch.cuda.is_initialized() else 0):
                 stats = self.torch.cuda.memory_stats(device)
                 highest = [max(high, stats.get(key, 0)) for high, key in zip(highest, KEYS)]
+                requested = [count + stats.get(key, 0) for count, key in zip(requested, REQUESTED)]
                 ooms += stats.get("num_ooms", 0)
         except Exception:
             return  # an allocator without statistics
+        if len(self.requests) < MOST_REQUESTS:
+            self.requests.append(requested)
         last = self.peaks[-1][1:] if self.peaks else (0, 0)
         highest = tuple(max(one, before) for one, before in zip(highest, last))
         if highest != last:
@@ -262,7 +270,7 @@ class Program(object):
         self.backwards = 0
         if self.lead is None:
             self.lead = id(optimizer)
-            self.peaks = []  # they were told by calls
+            self.peaks, self.requests = [], []  # they were told by calls
         self.tell("on_step", optimizer, lines.where())
         if self.lead == id(optimizer):
             self.steps += 1
@@ -290,8 +298,17 @@ class Program(object):
         return original(of, set_to_none=set_to_none)
 
     def loader_made(self, original, loader, *args, **kwargs):
-        self.guarded(self.loaders.__setitem__, loader, lines.where())
-        return original(loader, *args, **kwargs)
+        result, where = original(loader, *args, **kwargs), lines.where()
+        self.guarded(self.loaders.__setitem__, loader, where)
+        self.readers.setdefault(id(getattr(loader, "dataset", None)), []).append(where)
+        return result
+
+    def made_by_program(self, loader):
+        """Where the loader was made that a library, such as accelerate, made this one of; None where that cannot be told."""
+        own = self.loaders.get(loader)
+        places = {(one, getattr(one, "at", None)): one for one in self.readers.get(id(loader.dataset), [])}
+        places.pop((own, getattr(own, "at", None)), None)
+        return next(iter(places.values())) if len(places) == 1 else None
 
     def iterated(self, original, loader):
         trains = self.torch.is_grad_enabled() and self.trains is not False

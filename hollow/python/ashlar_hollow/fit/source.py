@@ -68,7 +68,20 @@ class Source(object):
         return found if is_alone else None
 
     def names(self):
-        return {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        made = {node.name for node in ast.walk(self.tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+        return made | {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+
+    def block(self, statement):
+        """The statements of its block, itself among them."""
+        parent = self.parents[statement]
+        lists = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
+        return next((one for one in lists if isinstance(one, list) and statement in one), [])
+
+    def outermost(self, node):
+        """The statement of the file itself that it lies in."""
+        while self.parents[node] is not self.tree:
+            node = self.parents[node]
+        return node
 
     # --- pieces ---
 
@@ -91,9 +104,15 @@ class Source(object):
         return at, at, (b" %s," if has_comma else b", %s") % text.encode()
 
     def line(self, statement, text, is_behind=False):
-        """A line of its own before the statement, or behind it."""
-        at = self.starts[statement.end_lineno if is_behind else statement.lineno - 1]
-        return at, at, b" " * statement.col_offset + text.encode() + b"\n"
+        """Lines of their own before the statement, or behind it."""
+        first = min([statement.lineno] + [one.lineno for one in getattr(statement, "decorator_list", ())])
+        at = self.starts[statement.end_lineno if is_behind else first - 1]
+        shift = b" " * statement.col_offset
+        return at, at, b"".join((shift + line if line else b"") + b"\n" for line in text.encode().split(b"\n"))
+
+    def function(self, statement, name, text):
+        """A function or a class before all that the statement lies in, of a name that the file has not; else None."""
+        return None if name in self.names() else self.line(self.outermost(statement), text + "\n")
 
     def indented(self, statement, head):
         """`head` before a statement, which goes into its block; without a head it joins the one before. None where a text has several lines."""

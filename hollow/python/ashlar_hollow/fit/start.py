@@ -8,15 +8,17 @@
 
 import os
 
-from . import facts, operations, table
+from . import drawn, facts, operations, table
 from .program import Program
 
 
-def start(after, names, folder=None, stop=0, made=None, counts=False):
+def start(after, names, folder=None, stop=0, made=None, counts=False, draws=None, leaves_draws=False):
     def installed(torch):
         program = Program(torch, names, stop)
         if counts:
             program.counter = operations.Counter(program)
+        if draws:
+            program.draws = program.guarded(drawn.Draws, torch, draws, leaves_draws)
         program.install(after)
         program.tell("on_start", os.environ)
         if folder:

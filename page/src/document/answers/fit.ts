@@ -13,6 +13,7 @@ export type Fit = {
   varied: Varied | null;
   cards: Card[];
   with: string[];
+  leaves_draws: boolean;
   has_worst_first: boolean;
   why_no_worst: string | null;
   own_order_bytes: number | null;
