@@ -48,6 +48,13 @@ if(ASHLAR_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
                       "use `cmake --preset fuzz`, or set CMAKE_CXX_COMPILER=clang++")
 endif()
 
+# The same input has the same output on every processor. Others than plain x86-64 multiply and add in one step, which rounds once
+# where two steps round twice, and most have a char without a sign: bytes of text would compare otherwise.
+set(ashlar_as_x86_64 "")
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+  set(ashlar_as_x86_64 $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off> $<$<COMPILE_LANGUAGE:CXX>:-fsigned-char>)
+endif()
+
 # Sets warnings and sanitizers on one of our targets; nvcc has flags of its own (AshlarCuda.cmake).
 function(ashlar_configure_target target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)  # users see the latter alone
@@ -56,6 +63,7 @@ function(ashlar_configure_target target)
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${ASHLAR_WERROR}>>:-Werror>)
   # Files have the names that they have in the tree, so that a build says nothing of the folder it was made in.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
+  target_compile_options(${target} PRIVATE ${ashlar_as_x86_64})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # GCC 12 warns falsely inside std::string's own code at -O2 (GCC bug 105651).
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)

@@ -24,6 +24,7 @@
 namespace ashlar::cli {
 namespace {
 
+// The processors whose code the auditor reads (hollow/audit).
 #if defined(__x86_64__)
 constexpr std::uint16_t kOwnMachine = EM_X86_64;
 #elif defined(__aarch64__)
@@ -110,7 +111,7 @@ bool IsDynamicLinker(const std::string& path) { return absl::StartsWith(path.sub
 std::string WhyRuntimeNotServed(const ElfFacts& elf) {
   if (!elf.has_device_code && !elf.has_own_runtime) return "";
   const bool is_found = elf.has_runtime_symbols || !elf.has_device_code;
-  if (kOwnMachine != EM_X86_64) {
+  if (kOwnMachine == EM_NONE) {
     return "its CUDA runtime is linked in, which a hollow device does not serve on this processor: build it with nvcc "
            "-cudart shared";
   }

@@ -67,20 +67,26 @@ Configure() {
   sed -n 's/^-- \(left out: .*\)/        \1/p' "$log_dir/configure-$preset.log"
 }
 
-# FetchSource PACKAGE: the source that Debian's package is made of, in build/PACKAGE/source, by a list of sources of our own
-# beside apt's.
+# OwnAptLists FOLDER TYPE [OPTION]: sets `lists` to the options by which apt-get reads Debian's packages (TYPE deb) or sources
+# (deb-src) by lists of our own in FOLDER, beside apt's.
+OwnAptLists() {
+  local folder=$1 type=$2 options=${3:-} keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  mkdir -p "$folder/lists/partial"
+  [[ ! -f $keyring ]] || options+=" signed-by=$keyring"
+  apt-get indextargets --format "$type ${options:+[$options] }\$(REPO_URI) \$(RELEASE) \$(COMPONENT)" "Created-By: Packages" \
+    "Origin: Debian" | sort -u >"$folder/sources.list"
+  lists=(-o "Dir::Etc::sourcelist=$folder/sources.list" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State::lists=$folder/lists"
+    -o APT::Sandbox::User=root)
+}
+
+# FetchSource PACKAGE: the source that Debian's package is made of, in build/PACKAGE/source.
 FetchSource() {
-  local package=$1 folder=$root/build/$1 lists keys="" release
+  local package=$1 folder=$root/build/$1 lists release
   [[ ! -f $folder/source/CMakeLists.txt ]] || return 0
   Say "downloads the source of $package"
   MakeBuildFolder
   rm -rf "$folder"
-  mkdir -p "$folder/lists/partial"
-  [[ ! -f /usr/share/keyrings/debian-archive-keyring.gpg ]] || keys="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] "
-  apt-get indextargets --format "deb-src $keys\$(REPO_URI) \$(RELEASE) \$(COMPONENT)" "Created-By: Packages" "Origin: Debian" |
-    sort -u >"$folder/sources.list"
-  lists=(-o "Dir::Etc::sourcelist=$folder/sources.list" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State::lists=$folder/lists"
-    -o APT::Sandbox::User=root)
+  OwnAptLists "$folder" deb-src
   # The release itself where its security updates name a file that their mirror has not.
   release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
   (cd "$folder" && apt-get "${lists[@]}" -q update &&

@@ -1,5 +1,7 @@
 #include "hollow/audit/elf_file.h"
 
+#include "hollow/audit/code.h"
+
 static int IsInside(uint64_t at, uint64_t bytes, uint64_t size) { return at <= size && bytes <= size - at; }
 
 int ReadElfFile(const Byte* bytes, uint64_t size, ElfFile* out) {
@@ -8,7 +10,7 @@ int ReadElfFile(const Byte* bytes, uint64_t size, ElfFile* out) {
   out->size = size;
   out->header = (const Elf64_Ehdr*)bytes;
   const Elf64_Ehdr* header = out->header;
-  if (bytes[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64) return 0;
+  if (bytes[EI_CLASS] != ELFCLASS64 || header->e_machine != kMachine) return 0;
   const int has_sections = header->e_shentsize == sizeof(Elf64_Shdr) && header->e_shoff % sizeof(uint64_t) == 0 &&
                            IsInside(header->e_shoff, (uint64_t)header->e_shnum * sizeof(Elf64_Shdr), size);
   const int has_segments = header->e_phentsize == sizeof(Elf64_Phdr) && header->e_phoff % sizeof(uint64_t) == 0 &&

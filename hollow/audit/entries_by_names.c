@@ -1,3 +1,4 @@
+#include "hollow/audit/code.h"
 #include "hollow/audit/entries.h"
 
 // Functions of a runtime follow each other at distances of some hundred to some thousand bytes.
@@ -108,32 +109,22 @@ static size_t RowOf(const FrameTable* frames, uint64_t address) {
   return low == 0 ? frames->count : low - 1;
 }
 
-// The distance that an instruction `lea register, [rip + distance]` of seven bytes has; 0 where it is none.
-static int32_t DistanceOfLea(const Byte* at) {
-  const int is_lea = (at[0] == 0x48 || at[0] == 0x4C) && at[1] == 0x8D && (at[2] & 0xC7) == 0x05;
-  int32_t distance = 0;
-  if (is_lea) CopyBytes(&distance, at + 3, sizeof(distance));
-  return distance;
-}
-
-static void Refer(NameText* text, uint64_t function) {
+static void ReferTo(NameText* text, uint64_t function) {
   if (text->function != 0 && text->function != function) text->is_unclear = 1;
   text->function = function;
 }
 
-static void CollectReferences(const ElfSection* code, const FrameTable* frames, size_t count) {
-  enum { kLeaBytes = 7 };
-  const uint64_t lowest = g_texts[0].address, highest = g_texts[count - 1].address;
-  for (uint64_t i = 0; i + kLeaBytes <= code->size; ++i) {
-    const int32_t distance = DistanceOfLea(code->bytes + i);
-    const uint64_t address = code->address + i;
-    const uint64_t target = address + kLeaBytes + (uint64_t)(int64_t)distance;
-    if (distance == 0 || target < lowest || target > highest) continue;
-    NameText* text = TextAt(target, count);
-    if (text == NULL) continue;
-    const size_t row = RowOf(frames, address);
-    if (row < frames->count) Refer(text, FunctionAt(frames, row));
-  }
+typedef struct {
+  const FrameTable* frames;
+  size_t texts_count;
+} Referred;
+
+static void Refer(void* context, uint64_t place, uint64_t address) {
+  const Referred* referred = context;
+  NameText* text = TextAt(address, referred->texts_count);
+  if (text == NULL) return;
+  const size_t row = RowOf(referred->frames, place);
+  if (row < referred->frames->count) ReferTo(text, FunctionAt(referred->frames, row));
 }
 
 static uint64_t BytesOfFunction(const FrameTable* frames, const ElfSection* code, uint64_t function) {
@@ -166,7 +157,8 @@ size_t EntriesByNames(const ElfFile* file, const AnsweredNames* names, Entry* ou
   VersionSigns signs = {0, 0};
   const size_t texts_count = CollectTexts(&texts, names, &signs);
   if (texts_count == 0) return 0;
-  CollectReferences(&code, &frames, texts_count);
+  Referred referred = {&frames, texts_count};
+  VisitReferences(&code, g_texts[0].address, g_texts[texts_count - 1].address, Refer, &referred);
   size_t count = 0;
   for (size_t i = 0; i < texts_count; ++i) {
     const NameText* text = g_texts + i;

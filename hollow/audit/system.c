@@ -1,12 +1,10 @@
 #include "hollow/audit/system.h"
 
 #include <asm/unistd.h>
+#include <elf.h>
 #include <fcntl.h>
 
-#if !defined(__x86_64__)
-#error "the auditor has no call of Linux for this processor: add one here, and a jump in redirect.c"
-#endif
-
+#if defined(__x86_64__)
 static long Call(long number, long a, long b, long c, long d, long e, long f) {
   long result = number;
   register long fourth __asm__("r10") = d;
@@ -18,6 +16,22 @@ static long Call(long number, long a, long b, long c, long d, long e, long f) {
                    : "rcx", "r11", "memory");
   return result;
 }
+#elif defined(__aarch64__)
+static long Call(long number, long a, long b, long c, long d, long e, long f) {
+  register long call __asm__("x8") = number;
+  register long result __asm__("x0") = a;
+  register long second __asm__("x1") = b;
+  register long third __asm__("x2") = c;
+  register long fourth __asm__("x3") = d;
+  register long fifth __asm__("x4") = e;
+  register long sixth __asm__("x5") = f;
+  __asm__ volatile("svc #0"
+                   : "+r"(result)
+                   : "r"(call), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth)
+                   : "memory");
+  return result;
+}
+#endif
 
 enum { kFromEnd = 2, kMostErrno = 4095 };
 
@@ -34,6 +48,18 @@ void* MapFile(void* address, size_t bytes, int protection, int flags, long file,
 }
 long UnmapFile(const void* address, size_t bytes) { return Call(__NR_munmap, (long)address, (long)bytes, 0, 0, 0, 0); }
 int IsMapped(const void* address) { return (uintptr_t)address < (uintptr_t)-kMostErrno; }
+
+// On aarch64 a kernel has one of three sizes; it says which one to each program that it starts.
+uint64_t PageBytes(void) {
+  enum { kUsual = 4096 };
+  Elf64_auxv_t fact = {AT_NULL, {0}};
+  const long file = OpenToRead("/proc/self/auxv");
+  if (file < 0) return kUsual;
+  while (ReadFile(file, &fact, sizeof(fact)) == (long)sizeof(fact) && fact.a_type != AT_PAGESZ) {
+  }
+  CloseFile(file);
+  return fact.a_type == AT_PAGESZ ? fact.a_un.a_val : kUsual;
+}
 
 size_t TextBytes(const char* text) {
   size_t bytes = 0;

@@ -24,6 +24,8 @@ long SetProtection(uint64_t address, uint64_t bytes, int protection);
 void* MapFile(void* address, size_t bytes, int protection, int flags, long file, uint64_t offset);
 long UnmapFile(const void* address, size_t bytes);
 int IsMapped(const void* address);  // of what MapFile answered
+// Of a page of memory.
+uint64_t PageBytes(void);
 
 size_t TextBytes(const char* text);  // without the zero
 int IsSameText(const char* one, const char* other);

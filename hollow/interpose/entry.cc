@@ -64,7 +64,7 @@ ASHLAR_STANDS_IN(cudaGetDriverEntryPoint_ptsz);
 ASHLAR_STANDS_IN(cudaGetDriverEntryPointByVersion);
 ASHLAR_STANDS_IN(cudaGetDriverEntryPointByVersion_ptsz);
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 
 namespace {
 
@@ -73,8 +73,10 @@ using Lookup = void* (*)(void*, const char*);
 // The next one: of another preloaded library, such as the hollow device's, which has names that libraries opened by a
 // program have too; else the C library's.
 Lookup NextLookup() {
-  void* libc = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
-  if (libc == nullptr) libc = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+  void* libc = nullptr;
+  for (const char* version : {"GLIBC_2.2.5", "GLIBC_2.34", "GLIBC_2.17"}) {  // the last one is aarch64's first
+    if (libc == nullptr) libc = dlvsym(RTLD_NEXT, "dlsym", version);
+  }
   if (libc == nullptr) return nullptr;
   return reinterpret_cast<Lookup>(reinterpret_cast<Lookup>(libc)(RTLD_NEXT, "dlsym"));
 }
@@ -96,6 +98,7 @@ __attribute__((visibility("hidden"))) void* ashlar_handed_by_dlsym(void* handle,
 }
 }
 
+#if defined(__x86_64__)
 asm(R"(
   .text
   .p2align 4
@@ -118,5 +121,30 @@ dlsym:
   ret
   .size dlsym, .-dlsym
 )");
+#else
+asm(R"(
+  .text
+  .p2align 4
+  .globl dlsym
+  .type dlsym, @function
+dlsym:
+  hint #34  // bti c
+  stp x29, x30, [sp, #-32]!
+  mov x29, sp
+  stp x0, x1, [sp, #16]
+  bl ashlar_handed_by_dlsym
+  mov x16, x0
+  ldp x0, x1, [sp, #16]
+  ldp x29, x30, [sp], #32
+  cbnz x16, 1f
+  adrp x16, ashlar_real_dlsym
+  ldr x16, [x16, #:lo12:ashlar_real_dlsym]
+  br x16
+1:
+  mov x0, x16
+  ret
+  .size dlsym, .-dlsym
+)");
+#endif
 
 #endif

@@ -24,11 +24,11 @@
 namespace ashlar::hollow {
 namespace {
 
-// Linux on x86-64 gives programs 2^47 bytes of addresses. Below and above this window lie programs and libraries.
+// Linux gives programs 2^47 bytes of addresses on x86-64, and 2^48 on most of aarch64. Below and above this window lie
+// programs and libraries.
 constexpr std::uint64_t kBase = 0x110000000000;
 constexpr std::uint64_t kWindow = std::uint64_t{63} << 40;
 constexpr std::uint64_t kMostOfDevice = std::uint64_t{32} << 40;
-constexpr std::uint64_t kPage = 4096;
 
 void* Reserve(std::uint64_t address, std::uint64_t bytes) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (address != 0 ? MAP_FIXED_NOREPLACE : 0);
@@ -56,8 +56,9 @@ DeviceAddresses ReserveAddresses(int devices) {
 }
 
 void DropPages(std::uint64_t address, std::uint64_t bytes) {
-  const std::uint64_t begin = (address + kPage - 1) / kPage * kPage;
-  const std::uint64_t end = (address + bytes) / kPage * kPage;
+  static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t begin = (address + page - 1) / page * page;
+  const std::uint64_t end = (address + bytes) / page * page;
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 

@@ -202,7 +202,8 @@ void HeldThread::InterruptWait() {
 #else
 
 absl::StatusOr<std::unique_ptr<HeldThread>> HeldThread::Hold(pid_t) {
-  return absl::UnimplementedError("a running process is asked on x86-64 alone");
+  return absl::UnimplementedError(
+      "a running process is asked on x86-64; on other processors only one of Python 3.14 or later");
 }
 HeldThread::~HeldThread() = default;
 absl::StatusOr<std::uint64_t> HeldThread::Call(std::uint64_t, const std::array<std::uint64_t, 6>&,

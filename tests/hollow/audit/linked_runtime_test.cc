@@ -17,6 +17,11 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
+#if defined(__aarch64__)
+constexpr char kDynamicLinker[] = "/lib/ld-linux-aarch64.so.1 ";
+#else
+constexpr char kDynamicLinker[] = "/lib64/ld-linux-x86-64.so.2 ";
+#endif
 constexpr char kServed[] = "0 1 0 0 801\n";               // a count of devices, memory, and a function of later years
 constexpr char kServedByNames[] = "0 1 0 0 4242\n";       // without its symbol nobody knows the last one
 constexpr char kNotServed[] = "4242 0 4242 4242 4242\n";  // the runtime itself answered
@@ -45,7 +50,7 @@ TEST_F(LinkedRuntimeTest, WithoutTheAuditorItsOwnRuntimeAnswers) {
 }
 
 TEST_F(LinkedRuntimeTest, StartedByTheDynamicLinker) {
-  const CommandResult run = DryRun(absl::StrCat("/lib64/ld-linux-x86-64.so.2 ", ASHLAR_AUDIT_CLIENT));
+  const CommandResult run = DryRun(absl::StrCat(kDynamicLinker, ASHLAR_AUDIT_CLIENT));
   EXPECT_EQ(run.out, kServed) << run.error;
 }
 
@@ -113,7 +118,7 @@ TEST_F(LinkedByNvccTest, ItsCallsAreThoseOfItsTwinWithTheSharedRuntime) {
     EXPECT_THAT(wanted, StartsWith("allocate 0 "));
     Compile("linked", "", program);
     EXPECT_EQ(CallsOf("./linked"), wanted);
-    EXPECT_EQ(CallsOf("/lib64/ld-linux-x86-64.so.2 ./linked"), wanted);
+    EXPECT_EQ(CallsOf(absl::StrCat(kDynamicLinker, "./linked")), wanted);
     ASSERT_EQ(Shell("strip -g linked").code, 0);
     EXPECT_EQ(CallsOf("./linked"), wanted);
   }

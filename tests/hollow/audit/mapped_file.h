@@ -3,6 +3,7 @@
 #define ASHLAR_TESTS_HOLLOW_AUDIT_MAPPED_FILE_H_
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,10 +16,10 @@ namespace ashlar {
 class GuardedBytes {
  public:
   explicit GuardedBytes(const std::string& bytes) : size_(bytes.size()) {
-    whole_ = (size_ + kPage - 1) / kPage * kPage + kPage;
+    whole_ = (size_ + page_ - 1) / page_ * page_ + page_;
     base_ =
         static_cast<unsigned char*>(mmap(nullptr, whole_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    EXPECT_EQ(mprotect(base_ + whole_ - kPage, kPage, PROT_NONE), 0);
+    EXPECT_EQ(mprotect(base_ + whole_ - page_, page_, PROT_NONE), 0);
     std::copy(bytes.begin(), bytes.end(), data());
   }
   ~GuardedBytes() { munmap(base_, whole_); }
@@ -26,11 +27,11 @@ class GuardedBytes {
   GuardedBytes& operator=(const GuardedBytes&) = delete;
 
   // Aligned as a file's are where the size is.
-  unsigned char* data() { return base_ + whole_ - kPage - (size_ + 7) / 8 * 8; }
+  unsigned char* data() { return base_ + whole_ - page_ - (size_ + 7) / 8 * 8; }
   std::size_t size() const { return size_; }
 
  private:
-  static constexpr std::size_t kPage = 4096;
+  const std::size_t page_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   std::size_t size_, whole_ = 0;
   unsigned char* base_ = nullptr;
 };
