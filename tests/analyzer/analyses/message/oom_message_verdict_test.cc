@@ -337,7 +337,7 @@ TEST(OomMessageVerdictTest, WhoRaisedItIsAnswered) {
       "GiB\nRequested "
       "              : 2.00 GiB\nDevice limit            : 8.00 GiB\nFree (according to CUDA): 0 bytes\n";
   const Case cases[] = {
-      {kAsync, OomVerdict::kCapacity, "spilled into host memory", "backend:native"},
+      {kAsync, OomVerdict::kCapacity, "spilled into host memory", "PyTorch's own allocator"},
       {"slurmstepd: error: Detected 2 oom_kill events in StepId=5.1.", OomVerdict::kHostMemory, "job's memory limit",
        "--mem"},
       {"DefaultCPUAllocator: not enough memory: you tried to allocate 73400320 bytes.", OomVerdict::kHostMemory,
@@ -346,7 +346,7 @@ TEST(OomMessageVerdictTest, WhoRaisedItIsAnswered) {
       {"Out of gpu memory. Free: 4096 Asked: 1048576 !!!", OomVerdict::kCapacity, "misses it by 1020.00 KiB", ""},
       {"ROCm error: out of memory\n  current device: 0, in function alloc at a.cu:1", OomVerdict::kUnknown, "", "-ngl"},
       {"Failed to allocate memory for requested buffer of size 5044031582654955520", OomVerdict::kUnknown,
-       "cannot be memory", "gpu_mem_limit"},
+       "cannot be memory", "wrong size"},
       {"RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", OomVerdict::kLimit,
        "--mem-fraction-static", "--mem-fraction-static"},
       {"Error in memory profiling. Initial free memory 2.00 GiB, current free memory 3.00 GiB. This",
