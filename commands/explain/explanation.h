@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "allocator/trace/note.h"
+#include "allocator/trace/snapshot.h"
 #include "commands/explain/elsewhere.h"
 #include "commands/explain/failure.h"
 #include "commands/explain/memory.h"
@@ -23,8 +24,9 @@ namespace ashlar::answers {
 struct Picture;  // explain/picture/picture.h
 
 struct Explanation {
-  std::string name;    // of the input, where ExplainTogether made this; no report prints it
-  std::string source;  // what was read: "PyTorch snapshot, device 0, 9,670 events"
+  std::string name;                                // of the input, where ExplainTogether made this; no report prints it
+  std::string source;                              // what was read: "PyTorch snapshot, device 0, 9,670 events"
+  trace::Backend backend = trace::Backend::kCuda;  // of the PyTorch that a snapshot is of
   Verdict verdict;
   Memory memory;
   Failure failure;

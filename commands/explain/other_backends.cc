@@ -44,6 +44,7 @@ trace::Note NoteOnExpandable() {
 }  // namespace
 
 void SayFor(trace::Backend backend, Explanation& explanation) {
+  explanation.backend = backend;
   if (backend == trace::Backend::kCuda) return;
   const Translator translate(backend);
   translate(explanation.verdict.evidence);

@@ -46,7 +46,7 @@ constexpr char kRecordIt[] =
 constexpr char kRecordAgain[] =
     "record the program again until it asks for memory: this file has no call that allocates";
 constexpr char kRecordInside[] =
-    "else: begin the history in the program, before the model is made, and write the file as before";
+    "begin the history in the program, before the model is made, and write the file as before";
 constexpr char kSeeTheDevice[] = "see who holds the device, and how much of it";
 constexpr char kSeeTheNeed[] =
     "else: see what the program needs of a card; no GPU is needed for it (CARD is the card's name, A100-80GB for "
@@ -219,9 +219,14 @@ std::vector<Suggestion> OfStateAlone(const Explanation& e) {
   const bool is_profile = !e.memory.accounting.reserved_bytes.has_value();
   if (is_profile && !less.empty()) return {{Proof::kUnproven, less}};
   if (e.memory.at_end.has_value()) return {{Proof::kUnproven, kRecordAgain, {"ashlar record -- ./program"}}};
-  std::vector<Suggestion> out = {
-      {Proof::kUnproven, kRecordIt, {"ashlar record -- python YOUR_PROGRAM.py"}},
-      {Proof::kUnproven, kRecordInside, {"torch.cuda.memory._record_memory_history(max_entries=100000)"}}};
+  std::vector<Suggestion> out;
+  if (e.backend == trace::Backend::kCuda) {
+    out.push_back({Proof::kUnproven, kRecordIt, {"ashlar record -- python YOUR_PROGRAM.py"}});
+  }
+  const char* module = e.backend == trace::Backend::kXpu ? "torch.xpu" : "torch.cuda";
+  out.push_back({Proof::kUnproven,
+                 absl::StrCat(out.empty() ? "" : kElse, kRecordInside),
+                 {absl::StrCat(module, ".memory._record_memory_history(max_entries=100000)")}});
   if (!less.empty()) out.push_back({Proof::kUnproven, absl::StrCat(kElse, less)});
   return out;
 }

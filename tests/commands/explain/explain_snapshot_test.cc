@@ -353,6 +353,14 @@ TEST(ExplainSnapshotTest, IntelsPyTorchIsAnsweredInItsOwnWords) {
   EXPECT_TRUE(json["own_allocator"].is_null());
 }
 
+TEST(ExplainSnapshotTest, AStateOfIntelsPyTorchIsRecordedByItsOwnFunction) {
+  const absl::StatusOr<answers::Explanation> explanation = Explain(OnXpu(SmallRun(false)));
+  ASSERT_TRUE(explanation.ok()) << explanation.status();
+  const std::string text = report::ToText(*explanation);
+  EXPECT_THAT(text, HasSubstr("torch.xpu.memory._record_memory_history"));
+  EXPECT_THAT(text, Not(HasSubstr("ashlar record")));
+}
+
 TEST(ExplainSnapshotTest, RocmsPyTorchHasCudasNamesAndItsOwnListOfProcesses) {
   answers::ExplainSettings options;
   options.replay.capacity_bytes = kGiB;

@@ -420,7 +420,9 @@ TEST(OomMessageVerdictTest, AValueToSetIsInTheFirstTry) {
     const OomTry& first = verdict.tries.front();
     EXPECT_THAT(first.what, HasSubstr(expected.says)) << expected.text;
     EXPECT_EQ(first.lines.empty(), *expected.line == '\0') << expected.text;
-    if (!first.lines.empty()) EXPECT_THAT(first.lines.front(), testing::StartsWith(expected.line)) << expected.text;
+    if (!first.lines.empty()) {
+      EXPECT_THAT(first.lines.front(), testing::StartsWith(expected.line)) << expected.text;
+    }
     EXPECT_THAT(verdict.levers, testing::StartsWith(first.what)) << expected.text;
   }
 }
