@@ -70,8 +70,7 @@ std::string FailuresOfText(const std::vector<answers::Explanation>& all, const s
       std::all_of(all.begin(), all.end(), [](const auto& e) { return e.failure.message.has_value(); });
   if (all.size() < 2 || !is_messages) return "";
   std::string out;
-  AppendSection(absl::StrCat(FormatCount(all.size()), " FAILURES IN THIS TEXT"),
-                "this answer is of the first; those that differ follow below", out);
+  AppendSection(absl::StrCat(FormatCount(all.size()), " FAILURES IN THIS TEXT"), "the answer is of the first", out);
   std::vector<RowTexts> forms(3);
   for (std::size_t i = 0; i < std::min(all.size(), kMostListed); ++i) {
     const RowTexts row = ListedForms(all, first_alike, i);

@@ -41,7 +41,8 @@ class Settings(unittest.TestCase):
     def test_rules_begin_where_the_library_has_them_begin(self):
         rules = os.path.join(os.path.dirname(TABLE), '..', '..', '..', '..', 'allocator', 'policy', 'torch_rules.cc')
         with open(rules, encoding='utf-8') as file:
-            rows = re.findall(r'\.name = "([^"]+)",\s+\.since = \{(\d+), (\d+)\}', file.read())
+            of_cuda = file.read().partition('kRules[] = {')[2].partition('\n};')[0]
+        rows = re.findall(r'\.name = "([^"]+)",\s+\.since = \{(\d+), (\d+)\}', of_cuda)
         self.assertGreater(len(rows), 4)
         for name, major, minor in rows:
             self.assertEqual(settings.compat_of(f'{major}.{minor}.0'), name)
