@@ -34,6 +34,8 @@ torch.save((kept, list(model.state_dict().values()), [one.sum().item() for one i
 
 
 class FitPatchTest(fit_test.FitTest):
+    trained = {}  # what a program as it is made, by its text
+
     def setUp(self):
         super().setUp()
         self.script = os.path.join(self.folder.name, "train.py")
@@ -76,7 +78,9 @@ class FitPatchTest(fit_test.FitTest):
         return torch.load(os.path.join(self.folder.name, "made"))
 
     def expect_same_training(self, text, patched):
-        grads, weights, losses = self.run_script(fit_test.KEEPING + text)
+        if text not in self.trained:
+            self.trained[text] = self.run_script(fit_test.KEEPING + text)
+        grads, weights, losses = self.trained[text]
         other_grads, other_weights, other_losses = self.run_script(patched)
         self.assertEqual(len(other_grads), len(grads))
         for step, others in zip(grads, other_grads):
