@@ -56,9 +56,9 @@ export interface ToDo {
 }
 
 // What to do, the surest first.
-export function toDoBox(tag: 'FIX' | 'TRY FIRST', list: ToDo[]): HTMLElement {
+export function toDoBox(tag: 'FIX' | 'TRY FIRST', list: ToDo[], gloss = ''): HTMLElement {
   return h('div', { class: 'actions', role: 'group', 'aria-label': 'What to do' },
-    h('span', { class: 'tag' }, tag), tag === 'FIX' ? null : h('span', { class: 'faint' }, ' not tried yet'),
+    h('span', { class: 'tag' }, tag), gloss === '' ? null : h('span', { class: 'faint' }, ` ${gloss}`),
     h('ol', { class: list.length === 1 ? 'single' : null }, ...list.map(({ what, lines, why }) => h('li', {},
       what === null ? null : h('strong', {}, what),
       lines.length === 0 ? null : h('div', { class: 'lines-to-use' },
@@ -70,8 +70,9 @@ export function toDoBox(tag: 'FIX' | 'TRY FIRST', list: ToDo[]): HTMLElement {
 // FIX where a replay or the bytes of the cause speak for it.
 function actionsBox(actions: Action[]): Child {
   if (actions.length === 0) return null;
-  return toDoBox(actions[0].proof === 'not proven' ? 'TRY FIRST' : 'FIX', actions.map((action) => ({
-    what: action.what, lines: action.lines, why: whyOf(action) })));
+  const isProven = actions[0].proof !== 'not proven';
+  return toDoBox(isProven ? 'FIX' : 'TRY FIRST', actions.map((action) => ({ what: action.what, lines: action.lines, why: whyOf(action) })),
+    isProven ? '' : 'not tried yet');
 }
 
 // That nothing speaks for them yet is said once, beside the tag.
