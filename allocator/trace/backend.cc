@@ -1,9 +1,9 @@
-#include <algorithm>
+#include "allocator/trace/backend.h"
+
 #include <map>
 #include <string>
 
 #include "absl/strings/match.h"
-#include "allocator/trace/snapshot.h"
 
 namespace ashlar::trace {
 namespace {

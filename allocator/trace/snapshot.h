@@ -183,11 +183,6 @@ inline bool RecordsDeviceCalls(const Snapshot& snapshot) {
   return snapshot.settings.has_value() && snapshot.settings->values.count(kDeviceCallsKey) > 0;
 }
 
-// What PyTorch ran on. Its allocator for Intel's GPUs is one of its own, and writes fewer settings; on AMD's GPUs it is
-// CUDA's, translated, and told where a setting or a frame of C++ has HIP's name.
-enum class Backend : std::uint8_t { kCuda, kXpu, kHip };
-Backend BackendOf(const Snapshot& snapshot);
-
 // Where such events come from, in words; without it: from a native program that was recorded here.
 inline constexpr char kCallsOriginKey[] = "ashlar_calls_origin";
 // The setting with a device's name, where such a trace says it.

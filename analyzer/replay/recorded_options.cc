@@ -21,6 +21,7 @@
 #include "allocator/policy/conf_split.h"
 #include "allocator/policy/size_rule.h"
 #include "allocator/policy/strategy.h"
+#include "allocator/trace/backend.h"
 
 namespace ashlar::replay {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "allocator/trace/backend.h"
 #include "allocator/trace/note.h"
-#include "allocator/trace/snapshot.h"
 #include "commands/explain/elsewhere.h"
 #include "commands/explain/failure.h"
 #include "commands/explain/memory.h"

@@ -6,7 +6,7 @@
 #ifndef ASHLAR_COMMANDS_EXPLAIN_OTHER_BACKENDS_H_
 #define ASHLAR_COMMANDS_EXPLAIN_OTHER_BACKENDS_H_
 
-#include "allocator/trace/snapshot.h"
+#include "allocator/trace/backend.h"
 #include "commands/explain/explanation.h"
 
 namespace ashlar::answers {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "allocator/trace/backend.h"
 #include "analyzer/formats/pickle/pickle.h"
 #include "analyzer/formats/pickle/pickle_writer.h"
 #include "analyzer/formats/torch/torch_holders.h"

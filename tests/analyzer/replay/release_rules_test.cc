@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/trace/backend.h"
 #include "analyzer/formats/input_file.h"
 #include "analyzer/formats/torch/torch_snapshot.h"
 #include "analyzer/replay/recorded_options.h"
