@@ -31,9 +31,8 @@ constexpr Known kKnown[] = {
     {"libggml", "ggml"},
     {"libbitsandbytes", "bitsandbytes"},
     {"libucx", "UCX"},
-    {"libffi", "Python, by ctypes"},
-    {"_ctypes.", "Python, by ctypes"},
     {"libuct_cuda", "UCX"},
+    {"libffi", "a call through libffi"},
 };
 
 // Packages of Python whose modules have names of their own.
