@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_replace.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -17,9 +16,7 @@ constexpr double kLeastWithStacks = 0.2;
 // lets them go by then.
 constexpr double kLeastInnerKept = 0.25;
 
-bool IsModuleFile(const trace::Frame& frame) {
-  return absl::EndsWith(absl::StrReplaceAll(frame.file, {{"\\", "/"}}), "torch/nn/modules/module.py");
-}
+bool IsModuleFile(const trace::Frame& frame) { return absl::EndsWith(frame.file, "torch/nn/modules/module.py"); }
 
 bool IsModuleCall(const trace::Frame& frame) {
   return IsModuleFile(frame) && (frame.function == "_call_impl" || frame.function == "inner");
@@ -48,16 +45,14 @@ ForwardLines FindForwardLines(const trace::StackTable& stacks) {
 
 // A parameter or buffer being made, moved, initialized or loaded.
 bool IsModelFrame(const trace::Frame& frame) {
-  const std::string file = absl::StrReplaceAll(frame.file, {{"\\", "/"}});
+  const std::string& file = frame.file;
   if (absl::EndsWith(file, "torch/nn/parameter.py")) return frame.function != "__deepcopy__";
   if (absl::EndsWith(file, "torch/nn/init.py") || absl::EndsWith(file, "safetensors/torch.py")) return true;
   if (absl::StrContains(file, "torch/nn/modules/") && frame.function == "__init__") return true;
   return IsModuleFile(frame) && frame.function == "_apply";
 }
 
-bool IsFileOf(const trace::Frame& frame, absl::string_view file) {
-  return absl::EndsWith(absl::StrReplaceAll(frame.file, {{"\\", "/"}}), file);
-}
+bool IsFileOf(const trace::Frame& frame, absl::string_view file) { return absl::EndsWith(frame.file, file); }
 
 bool IsGradientCall(const trace::Frame& frame) {
   return frame.function == "grad" && IsFileOf(frame, "torch/autograd/__init__.py");
@@ -77,7 +72,7 @@ bool IsLoss(const trace::Frame& frame) {
 bool IsWithoutGrad(const trace::StackTable& stacks, absl::Span<const trace::FrameId> frames) {
   for (auto id = frames.rbegin(); id != frames.rend(); ++id) {
     const trace::Frame& frame = stacks.frame(*id);
-    if (absl::StrContains(absl::StrReplaceAll(frame.file, {{"\\", "/"}}), "torch/optim/")) return false;
+    if (absl::StrContains(frame.file, "torch/optim/")) return false;
     if (frame.function == "decorate_context" && IsTorchFrame(frame)) return true;
   }
   return false;

@@ -8,7 +8,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_replace.h"
 #include "analyzer/analyses/steps/program_part.h"
 
 namespace ashlar::analyses {
@@ -20,7 +19,7 @@ constexpr std::size_t kLeastRounds = 3;
 
 // Of a module's call, an optimizer or a backward pass.
 bool IsInsideFrame(const trace::Frame& frame) {
-  const std::string file = absl::StrReplaceAll(frame.file, {{"\\", "/"}});
+  const std::string& file = frame.file;
   return absl::StrContains(file, "torch/nn/modules/") || absl::StrContains(file, "torch/optim/") ||
          absl::StrContains(file, "torch/autograd/") || frame.function == "forward" || frame.function == "__init__" ||
          IsBackwardFrame(frame);

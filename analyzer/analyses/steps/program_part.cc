@@ -9,7 +9,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_replace.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -20,8 +19,6 @@ template <std::size_t kCount>
 bool IsOneOf(string_view text, const std::array<string_view, kCount>& names) {
   return std::find(names.begin(), names.end(), text) != names.end();
 }
-
-std::string WithSlashes(const std::string& path) { return absl::StrReplaceAll(path, {{"\\", "/"}}); }
 
 string_view BaseName(string_view path) {
   const std::size_t slash = path.rfind('/');
@@ -74,7 +71,7 @@ bool RunsModule(const trace::Frame& frame, string_view file) {
 // A Python frame; innermost first.
 struct CallFrame {
   const trace::Frame* frame = nullptr;
-  std::string file;  // with slashes
+  std::string file;
 
   bool IsTorchs() const { return IsTorchFrame(*frame) || absl::StrContains(file, "torchinductor"); }
 };
@@ -83,7 +80,7 @@ std::vector<CallFrame> CallFramesOf(const trace::StackTable& stacks, trace::Stac
   std::vector<CallFrame> out;
   for (const trace::FrameId id : stacks.stack(stack)) {
     const trace::Frame& frame = stacks.frame(id);
-    if (IsPythonFrame(frame)) out.push_back({&frame, WithSlashes(frame.file)});
+    if (IsPythonFrame(frame)) out.push_back({&frame, frame.file});
   }
   return out;
 }
@@ -157,9 +154,7 @@ bool IsBackwardFrame(const trace::Frame& frame) {
          absl::StrContains(frame.function, "torch::autograd::python::PythonEngine::");
 }
 
-bool IsTorchFrame(const trace::Frame& frame) {
-  return absl::StrContains(frame.file, "/torch/") || absl::StrContains(frame.file, "\\torch\\");
-}
+bool IsTorchFrame(const trace::Frame& frame) { return absl::StrContains(frame.file, "/torch/"); }
 
 string_view ProgramPartName(ProgramPart part) {
   switch (part) {
