@@ -333,19 +333,26 @@ void WriteOtherProcess(const OomMessage& message, OomMessageVerdict& verdict) {
   std::vector<std::string>& out = verdict.evidence;
   if (message.FindNote("device_table") != nullptr) return WriteTable(message, verdict);
   if (message.family == "pt-async") return WriteAsync(message, verdict);
+  const bool is_free_enough = verdict.HasNote("free_exceeds_tried");
+  const std::string then =
+      is_free_enough
+          ? absl::StrCat(" The ", message.free->InWords(), " that the message calls free are more than the ",
+                         message.tried->InWords(), " asked for: they may have been given back just after the failure.")
+          : "";
+  const char* end = is_free_enough ? "." : "; without them the request fits.";
   if (verdict.others) {
     Add(out, absl::StrCat(OutsideWords(), ": the message names others that hold ", Print(verdict.others->value_bytes),
-                          " of this device; without them the request fits."));
+                          " of this device", end, then));
   } else {
     Add(out, absl::StrCat(OutsideWords(), ": ", Print(verdict.outside->value_bytes),
-                          " of the device are held outside this allocator, far more than a context (0.5 to 1.8 GiB); "
-                          "without them the request fits."));
+                          " of the device are held outside this allocator, far more than a context (0.5 to 1.8 GiB)",
+                          end, then));
     Add(out, verdict.HasNote("unified_memory")
                  ? "It is memory of the host: of its programs, and its page cache. /proc/meminfo tells them apart."
                  : "Who holds it is not in this message: look at the device's process list (nvidia-smi, "
                    "rocm-smi, npu-smi).");
   }
-  if (!verdict.headroom) return;
+  if (!verdict.headroom || is_free_enough) return;
   const std::int64_t headroom = verdict.headroom->value_bytes;
   Add(out, headroom < 0
                ? absl::StrCat("Even ", core::kWithoutHoles, " it would still be short by ", PrintLess(headroom), ".")
