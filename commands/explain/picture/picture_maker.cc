@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "analyzer/analyses/causes/cause.h"
@@ -43,7 +44,9 @@ PictureMaker::PictureMaker(const PictureLimits& limits, const timeline::Timeline
 void PictureMaker::AddRecord(const trace::Snapshot& snapshot) {
   host_ = PictureOfHost(snapshot, limits_);
   if (!snapshot.settings.has_value()) return;
-  settings_.assign(snapshot.settings->values.begin(), snapshot.settings->values.end());
+  for (const auto& [key, value] : snapshot.settings->values) {
+    if (!absl::StartsWith(key, "ashlar_device_")) settings_.emplace_back(key, value);  // what the answer itself tells
+  }
 }
 
 // What a cause is about, at a moment when it is there: the moment looked at, else where its sentences point, else where
