@@ -153,8 +153,9 @@ void Encoder::SetHost(bool is_host) {
 
 void Encoder::DefineStacks(const StackTable& stacks) {
   for (; defined_frames_ < stacks.frame_count(); ++defined_frames_) {
-    const Frame& frame = stacks.frame(static_cast<FrameId>(defined_frames_));
-    const std::uint64_t file = TextId(frame.file);
+    const auto id = static_cast<FrameId>(defined_frames_);
+    const Frame& frame = stacks.frame(id);
+    const std::uint64_t file = TextId(stacks.RecordedFile(id));
     const std::uint64_t function = TextId(frame.function);
     if (frame.fx != FxNode{}) DefineFxNode(frame.fx);
     definitions_ += FirstByte(RecordKind::kFrame);

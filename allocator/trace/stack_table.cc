@@ -24,8 +24,16 @@ FrameId StackTable::InternFrame(absl::string_view file, std::int64_t line, absl:
   std::string key = absl::StrCat(line, "\n", file, "\n", function);
   if (fx != FxNode{}) absl::StrAppend(&key, "\n", fx.op, "\n", fx.name, "\n", fx.target, "\n", fx.original_trace);
   const auto [it, is_new] = frame_ids_.try_emplace(std::move(key), static_cast<FrameId>(frames_.size()));
-  if (is_new) frames_.push_back(Frame{Slashed(file), std::string(function), line, fx});
+  if (is_new) {
+    frames_.push_back(Frame{Slashed(file), std::string(function), line, fx});
+    if (frames_.back().file != file) recorded_files_.emplace(it->second, file);
+  }
   return it->second;
+}
+
+const std::string& StackTable::RecordedFile(FrameId id) const {
+  const auto recorded = recorded_files_.find(id);
+  return recorded == recorded_files_.end() ? frames_[id].file : recorded->second;
 }
 
 StackId StackTable::InternStack(absl::Span<const FrameId> frames) {

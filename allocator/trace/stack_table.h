@@ -45,6 +45,8 @@ class StackTable {
   StackId InternStack(absl::Span<const FrameId> frames);
 
   const Frame& frame(FrameId id) const { return frames_[id]; }
+  // The frame's file as it was recorded: what a writer writes.
+  const std::string& RecordedFile(FrameId id) const;
   // Innermost first; empty for kNoStack.
   absl::Span<const FrameId> stack(StackId id) const;
 
@@ -53,6 +55,7 @@ class StackTable {
 
  private:
   std::vector<Frame> frames_;
+  absl::flat_hash_map<FrameId, std::string> recorded_files_;  // of those that Frame::file has otherwise
   std::vector<FrameId> stack_frames_;
   std::vector<std::uint64_t> starts_ = {0};  // stack i is stack_frames_[starts_[i], starts_[i + 1])
   absl::flat_hash_map<std::string, FrameId> frame_ids_;

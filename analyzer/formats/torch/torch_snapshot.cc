@@ -265,7 +265,7 @@ class Writer {
     const trace::Frame& frame = snapshot_.stacks.frame(id);
     out_.BeginDict();
     Text(Field::kName, frame.function);
-    Text(Field::kFilename, frame.file);
+    Text(Field::kFilename, snapshot_.stacks.RecordedFile(id));
     Key(Field::kLine);
     out_.Signed(frame.line);
     if (frame.fx != trace::FxNode{}) FxNodeOf(frame.fx);

@@ -55,7 +55,7 @@ trace::StackId StackReader::Renumbered(trace::StackId earlier) {
 
 trace::FrameId StackReader::RenumberedFrame(trace::FrameId earlier) {
   const trace::Frame& frame = earlier_.frame(earlier);
-  return table_->InternFrame(frame.file, frame.line, frame.function, frame.fx);
+  return table_->InternFrame(earlier_.RecordedFile(earlier), frame.line, frame.function, frame.fx);
 }
 
 absl::Status StackReader::ReadStack(const Value& frames, trace::StackId* out) {

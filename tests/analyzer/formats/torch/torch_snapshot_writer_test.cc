@@ -31,8 +31,8 @@ std::string Stack(const Snapshot& snapshot, StackId id) {
   std::string out;
   for (trace::FrameId frame : snapshot.stacks.stack(id)) {
     const trace::Frame& f = snapshot.stacks.frame(frame);
-    absl::StrAppend(&out, f.file, ":", f.line, " ", f.function, f.fx.op, f.fx.name, f.fx.target, f.fx.original_trace,
-                    ";");
+    absl::StrAppend(&out, snapshot.stacks.RecordedFile(frame), ":", f.line, " ", f.function, f.fx.op, f.fx.name,
+                    f.fx.target, f.fx.original_trace, ";");
   }
   return out;
 }
@@ -110,8 +110,9 @@ StackId RandomStack(Rng& rng, Snapshot* snapshot) {
   std::vector<trace::FrameId> frames;
   for (std::uint64_t n = rng.Between(1, 5); n > 0; --n) {
     const std::int64_t line = static_cast<std::int64_t>(rng.Below(400)) - 1;
-    frames.push_back(snapshot->stacks.InternFrame(absl::StrCat("file", rng.Below(3), ".py"), line, "f\u00e9",
-                                                  rng.Below(3) == 0 ? SomeFxNode(rng) : trace::FxNode{}));
+    frames.push_back(
+        snapshot->stacks.InternFrame(absl::StrCat(rng.Below(2) == 0 ? "" : "D:\\dev\\", "file", rng.Below(3), ".py"),
+                                     line, "f\u00e9", rng.Below(3) == 0 ? SomeFxNode(rng) : trace::FxNode{}));
   }
   return snapshot->stacks.InternStack(frames);
 }
