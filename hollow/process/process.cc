@@ -29,6 +29,9 @@ namespace {
 constexpr std::uint64_t kBase = 0x110000000000;
 constexpr std::uint64_t kWindow = std::uint64_t{63} << 40;
 constexpr std::uint64_t kMostOfDevice = std::uint64_t{32} << 40;
+// What a device has at the least, for each byte of its memory: an eighth is for segments, which lie apart from each
+// other.
+constexpr std::uint64_t kLeastPerByte = 16;
 
 void* Reserve(std::uint64_t address, std::uint64_t bytes) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (address != 0 ? MAP_FIXED_NOREPLACE : 0);
@@ -37,22 +40,25 @@ void* Reserve(std::uint64_t address, std::uint64_t bytes) {
 
 }  // namespace
 
-DeviceAddresses ReserveAddresses(int devices) {
+DeviceAddresses ReserveAddresses(const Settings& settings) {
   constexpr std::uint64_t kStep = std::uint64_t{1} << 40;
-  std::uint64_t device_bytes = std::min(kMostOfDevice, kWindow / static_cast<std::uint64_t>(devices) / kStep * kStep);
-  device_bytes = std::max(device_bytes, kStep / 2);
-  const std::uint64_t bytes = device_bytes * static_cast<std::uint64_t>(devices);
-  void* base = Reserve(kBase, bytes);
-  if (base == MAP_FAILED) base = Reserve(0, bytes);
-  if (base == MAP_FAILED) {
+  const auto devices = static_cast<std::uint64_t>(settings.devices);
+  const std::uint64_t most = std::max(std::min(kMostOfDevice, kWindow / devices / kStep * kStep), kStep / 2);
+  for (std::uint64_t of_device = most;; of_device /= 2) {
+    const std::uint64_t bytes = of_device * devices;
+    void* base = Reserve(kBase, bytes);
+    if (base == MAP_FAILED) base = Reserve(0, bytes);
+    if (base != MAP_FAILED) {
+      madvise(base, bytes, MADV_DONTDUMP);
+      return {reinterpret_cast<std::uint64_t>(base), of_device, settings.devices};
+    }
+    if (of_device / 2 >= kLeastPerByte * settings.total_bytes) continue;
     std::fprintf(stderr,
-                 "ashlar: the system gives no %llu TiB of addresses for %d devices: %s; lift `ulimit -v`, and set "
+                 "ashlar: the system gives no %llu GiB of addresses for %d devices: %s; lift `ulimit -v`, and set "
                  "vm.overcommit_memory to 0 or 1\n",
-                 static_cast<unsigned long long>(bytes >> 40), devices, std::strerror(errno));
+                 static_cast<unsigned long long>(bytes >> 30), settings.devices, std::strerror(errno));
     std::_Exit(3);
   }
-  madvise(base, bytes, MADV_DONTDUMP);
-  return {reinterpret_cast<std::uint64_t>(base), device_bytes, devices};
 }
 
 void DropPages(std::uint64_t address, std::uint64_t bytes) {
@@ -152,7 +158,7 @@ Process::Process(const Settings& from)
     : settings(from),
       shared(SharedMachine::Open(settings.run_folder, settings.devices)),
       failures{settings.fail_call, settings.fail_request, settings.fail_after},
-      addresses(ReserveAddresses(settings.devices)),
+      addresses(ReserveAddresses(settings)),
       devices(MakeDevices(settings, addresses, shared, failures)),
       virtual_memory(devices, allocations),
       streams({settings.lag_queries, settings.lag_ns}, settings.devices) {

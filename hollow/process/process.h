@@ -39,8 +39,10 @@ struct DeviceAddresses {
   std::uint64_t total_bytes() const { return device_bytes * static_cast<std::uint64_t>(devices); }
 };
 
-// Reserves the addresses of `devices` devices; ends the process with one line where the system gives none.
-DeviceAddresses ReserveAddresses(int devices);
+// Reserves the addresses of the devices: 32 TiB for each, and where the system gives less (a limit, `ulimit -v`; a
+// processor with 39 bits of addresses) the largest half, quarter, ... of it. Ends the process with one line where that
+// is less than 16 times the device's memory.
+DeviceAddresses ReserveAddresses(const Settings& settings);
 
 // The bytes from `address` on are zero and cost no memory any more; only whole pages are returned.
 void DropPages(std::uint64_t address, std::uint64_t bytes);

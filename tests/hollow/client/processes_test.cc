@@ -320,22 +320,58 @@ TEST_F(ProcessesTest, ValuesAreTaughtAndForgotten) {
   EXPECT_EQ(made_up[0]["bytes"], 8);
 }
 
-// A setting that cannot be read ends the program in one line.
-TEST_F(ProcessesTest, WrongSettingsAreOneLine) {
-  for (const std::string line : {"no_such=1", "devices=many", "devices=0", "devices=65", "lag_ns"}) {
-    WriteMachine({line});
+// Lets the process have `gib` GiB of addresses more than it has.
+void LimitAddresses(std::uint64_t gib) {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) + (gib << 30);
+  const rlimit limit = {most, most};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+TEST_F(ProcessesTest, FewerAddressesAreEnoughForADevice) {
+  Run({"total_bytes=1073741824", "devices=2"}, [] {
+    LimitAddresses(100);
+    for (const int device : {0, 1}) {
+      EXPECT_EQ(cudaSetDevice(device), kSuccess);
+      Malloc(1000 * kMiB);
+      void* none = nullptr;
+      EXPECT_EQ(cudaMalloc(&none, 100 * kMiB), kOutOfMemory);
+    }
+    std::uint64_t address = 0;
+    EXPECT_EQ(cuMemAddressReserve(&address, std::size_t{2} << 30, 0, 0, 0), kSuccess);
+    EXPECT_EQ(cuMemAddressReserve(&address, std::size_t{100} << 30, 0, 0, 0), kOutOfMemory);
+  });
+}
+
+// A program whose machine cannot be made ends with exit code 3 at its first call, and these are the lines that it got.
+class RefusedProgramTest : public InHollowTest {
+ protected:
+  std::string LinesOf(const Lines& machine, const std::function<void()>& before = [] {}) {
+    WriteMachine(machine);
     const std::string said = folder_.path() + "/said";
     const std::vector<int> codes = test::RunRanks(1, [&](int) {
       setenv("ASHLAR_HOLLOW_RUN", folder_.path().c_str(), 1);
       const int file = open(said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       ASSERT_EQ(dup2(file, STDERR_FILENO), STDERR_FILENO);
+      before();
       Malloc(100);
     });
-    EXPECT_EQ(codes, std::vector<int>{3}) << line;
+    EXPECT_EQ(codes, std::vector<int>{3});
     std::ifstream in(said);
-    const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
-    EXPECT_THAT(text, testing::StartsWith("ashlar: "));
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  }
+};
+
+TEST_F(RefusedProgramTest, TooFewAddressesAreOneLine) {
+  EXPECT_THAT(LinesOf({"total_bytes=10737418240"}, [] { LimitAddresses(100); }),
+              testing::MatchesRegex(
+                  "ashlar: the system gives no 256 GiB of addresses for 1 devices: [^\n]*; lift `ulimit -v`[^\n]*\n"));
+}
+
+TEST_F(RefusedProgramTest, WrongSettingsAreOneLine) {
+  for (const std::string line : {"no_such=1", "devices=many", "devices=0", "devices=65", "lag_ns"}) {
+    EXPECT_THAT(LinesOf({line}), testing::MatchesRegex("ashlar: [^\n]*\n")) << line;
   }
 }
 
