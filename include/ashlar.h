@@ -204,6 +204,7 @@ typedef struct ashlar_sleep_report {
   size_t struct_size;      /* sizeof(ashlar_sleep_report) */
   uint64_t returned_bytes; /* to the device, with what was cached */
   uint64_t kept_host_bytes, kept_file_bytes;
+  uint64_t left_bytes; /* of pools that stay awake, since a range of theirs is registered (ashlar_register_range) */
 } ashlar_sleep_report;
 /* Waits for the streams that use the pools. NULL options: all, and no limit; NULL report: not wanted. Until ashlar_wake
  * the memory must not be touched; ashlar_free is allowed, ashlar_allocate and ashlar_record_stream are
@@ -216,6 +217,14 @@ ASHLAR_API ashlar_status ashlar_sleep(ashlar_allocator* allocator, const ashlar_
 ASHLAR_API ashlar_status ashlar_wake(ashlar_allocator* allocator, const ashlar_sleep_options* pools);
 /* 1 where the address lies in a pool that sleeps, else 0. */
 ASHLAR_API int ashlar_is_asleep(const ashlar_allocator* allocator, const void* address);
+
+/* --- ranges that somebody else uses as they are: a communication library, a network card, another process --- */
+/* Until ashlar_unregister_range nothing of the range is given back to the device, and its pool does not sleep. Ranges
+ * may overlap. One line on stderr, once, where it lies in an expandable segment, which some network cards reach slowly.
+ * ASHLAR_INVALID_ARGUMENT: it does not lie in one segment; ASHLAR_FAILED_PRECONDITION: its pool sleeps. */
+ASHLAR_API ashlar_status ashlar_register_range(ashlar_allocator* allocator, const void* address, size_t bytes);
+/* The youngest that begins there. ASHLAR_INVALID_ARGUMENT: none does. */
+ASHLAR_API ashlar_status ashlar_unregister_range(ashlar_allocator* allocator, const void* address);
 
 /* --- what it holds and did --- */
 typedef struct ashlar_statistics {

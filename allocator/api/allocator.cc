@@ -187,6 +187,12 @@ absl::Status Allocator::TagPool(PoolId pool, absl::string_view tag) { return imp
 absl::StatusOr<SleepReport> Allocator::Sleep(const SleepOptions& options) { return impl().allocator.Sleep(options); }
 absl::Status Allocator::Wake(const SleepingPools& wanted) { return impl().allocator.Wake(wanted); }
 bool Allocator::IsAsleep(std::uint64_t address) const { return impl().allocator.IsAsleep(address); }
+absl::Status Allocator::RegisterRange(const void* address, std::uint64_t size_bytes) {
+  return impl().allocator.RegisterRange(reinterpret_cast<std::uint64_t>(address), size_bytes);
+}
+absl::Status Allocator::UnregisterRange(const void* address) {
+  return impl().allocator.UnregisterRange(reinterpret_cast<std::uint64_t>(address));
+}
 
 Stats Allocator::stats() const { return impl().allocator.stats(); }
 std::map<PoolId, PoolStat> Allocator::reserved_by_pools() const { return impl().allocator.reserved_by_pools(); }

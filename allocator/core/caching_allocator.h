@@ -196,6 +196,14 @@ class CachingAllocator {
   // Whether the address lies in a pool that sleeps.
   bool IsAsleep(std::uint64_t address) const;
 
+  // --- ranges that somebody else uses as they are ---
+  // Until UnregisterRange nothing of the range is given back to the device, and its pool does not sleep. One line on
+  // stderr, once, where it lies in an expandable segment. InvalidArgument: it does not lie in one segment;
+  // FailedPrecondition: it sleeps.
+  absl::Status RegisterRange(std::uint64_t address, std::uint64_t size_bytes);
+  // The youngest that begins there. InvalidArgument: none does.
+  absl::Status UnregisterRange(std::uint64_t address);
+
   // Receives every decision from now on, one at a time and in the order they were made; nullptr = none. Not owned.
   // While there is a sink, all threads share one lock.
   void SetSink(trace::EventSink* sink);

@@ -66,6 +66,8 @@ class FailureReports {
   void TellLiveBlocks() const;
   // One line on stderr, where reports are wanted: the device has refused the segment of a plan.
   void TellNoPlannedSegment(std::uint64_t bytes) const;
+  // The same, once: so many bytes of expandable segments were registered.
+  void TellExpandableRegistered(std::uint64_t bytes);
 
  private:
   absl::Status Write(const FailedAllocation& failed, const std::string& path) const;
@@ -75,6 +77,7 @@ class FailureReports {
   const Pools& pools_;
   const std::uint64_t fork_count_;  // when it was made
   bool is_wanted_ = true;
+  bool has_told_registered_ = false;
 };
 
 }  // namespace ashlar::core

@@ -23,6 +23,9 @@ trace::RecordedStart Inspection::StartNow() const { return StartOf(allocator_.le
 std::vector<trace::AnyFact> Inspection::PoolsNow() const {
   std::vector<trace::AnyFact> facts = allocator_.pools_.Facts();
   if (const trace::fact::WaitsOwed owed = allocator_.ladder_.OwedNow(); owed.owed > 0) facts.emplace_back(owed);
+  for (const policy::AddressRange& range : allocator_.ledger_.heap().registered().All()) {
+    facts.emplace_back(trace::fact::RangeRegistered{range.address, range.size_bytes});
+  }
   return facts;
 }
 

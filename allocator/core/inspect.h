@@ -38,8 +38,8 @@ class Inspection {
   std::vector<trace::ReservedRange> ReservationsNow() const;  // oldest first
   std::vector<trace::LargePage> LargePagesNow() const;        // by address
   trace::RecordedStart StartNow() const;
-  std::vector<trace::AnyFact> PoolsNow()
-      const;  // routes, users and traits, as the facts that lead there; what borrowing owes
+  // Routes, users and traits, as the facts that lead there; what borrowing owes; ranges that are registered.
+  std::vector<trace::AnyFact> PoolsNow() const;
   std::optional<std::uint64_t> LimitNow() const;
   bool HasAgesNow() const;        // HasAges of state.h
   std::uint64_t TurnNow() const;  // ThreadCaches::turn

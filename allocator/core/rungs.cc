@@ -190,7 +190,7 @@ absl::Status DeviceRelease::FreeBlocksOf(const policy::Pool& pool) {
   ++searches_;
   const std::vector<policy::Block*> expandable = policy::Heap::FreeExpandable(pool);
   absl::Status status;
-  for (policy::Block* block : policy::Heap::WholeFree(pool)) status.Update(Segment(block));
+  for (policy::Block* block : ledger_.heap().WholeFree(pool)) status.Update(Segment(block));
   for (policy::Block* block : expandable) status.Update(Pages(block));
   return status;
 }
@@ -208,7 +208,7 @@ absl::Status DeviceRelease::Segment(policy::Block* whole) {
 }
 
 absl::Status DeviceRelease::Pages(policy::Block* block) {
-  const std::vector<policy::PageRun> runs = policy::Heap::WholePages(block);
+  const std::vector<policy::PageRun> runs = ledger_.heap().PagesToReturn(block);
   if (runs.empty()) return absl::OkStatus();
   if (IsAsleep(*block)) return Unmap(block, runs);
   if (absl::Status status = device_.SynchronizeStream(block->segment->lane->stream); !status.ok()) return status;

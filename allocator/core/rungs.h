@@ -121,13 +121,18 @@ class DeviceRelease {
   std::uint64_t searches() const { return searches_; }
 
  private:
-  // Memory that may be returned comes of frees, and of pages that growth has mapped and did not need.
+  // Memory that may be returned comes of frees, of pages that growth has mapped and did not need, and of ranges that
+  // are not registered any more.
   struct Moment {
     std::int64_t frees = 0;
     std::uint64_t reserved_bytes = 0;
+    std::uint64_t ranges_removed = 0;
     friend bool operator==(const Moment&, const Moment&) = default;
   };
-  Moment Now() const { return {ledger_.stats().active.all().freed(), ledger_.heap().reserved_bytes()}; }
+  Moment Now() const {
+    const policy::Heap& heap = ledger_.heap();
+    return {ledger_.stats().active.all().freed(), heap.reserved_bytes(), heap.registered().removed()};
+  }
 
   using PrivatePairs = policy::Heap::PrivatePairs;
   // Returns the next of them.

@@ -54,12 +54,21 @@ absl::StatusOr<SleepReport> CachingAllocator::Sleep(const SleepOptions& options)
 }
 
 absl::StatusOr<SleepReport> CachingAllocator::PutToSleep(const Sleeper::Pairs& wanted, const SleepOptions& options) {
+  const policy::Heap& heap = ledger_.heap();
   Sleeper::Pairs pairs;
+  std::uint64_t left_bytes = 0;
   for (policy::PoolPair* pair : wanted) {
-    if (!pair->is_asleep) pairs.push_back(pair);
+    if (pair->is_asleep) continue;
+    if (heap.HasRegistered(*pair)) {
+      left_bytes += heap.MappedBytes(pair->small) + heap.MappedBytes(pair->large);
+    } else {
+      pairs.push_back(pair);
+    }
   }
   absl::StatusOr<SleepReport> report = sleeper_.Sleep(pairs, options, &FastPath::RecordedStreams);
-  if (report.ok()) SetLanesAsleep(pairs, true);
+  if (!report.ok()) return report;
+  SetLanesAsleep(pairs, true);
+  report->left_bytes = left_bytes;
   return report;
 }
 

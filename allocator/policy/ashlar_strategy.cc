@@ -127,7 +127,7 @@ std::vector<FreePages> PagesToMove(const Heap& heap, const Decision& decision, c
   const auto take = [&](const Lane& lane) {
     for (Block* block = lane.free.Last(); block != nullptr && found < bytes; block = lane.free.Previous(block)) {
       if (!block->is_expandable || used.contains(block)) continue;
-      std::vector<PageRun> runs = Highest(Heap::WholePages(block), bytes - found);
+      std::vector<PageRun> runs = Highest(heap.PagesToReturn(block), bytes - found);
       if (runs.empty()) continue;
       found += BytesOf(runs);
       out.push_back({block, std::move(runs)});

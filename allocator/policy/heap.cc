@@ -400,10 +400,15 @@ struct Aged {
 
 }  // namespace
 
-std::vector<Block*> Heap::WholeFree(const Pool& pool) {
+bool Heap::IsWholeFree(const Block& block) const {
+  if (block.segment->is_expandable || block.IsSplit()) return false;
+  return registered_.empty() || !registered_.Touches({block.address, block.size_bytes});
+}
+
+std::vector<Block*> Heap::WholeFree(const Pool& pool) const {
   std::vector<Block*> out;
-  ForEachFree(pool, [&out](Block* block) {
-    if (!block->segment->is_expandable && !block->IsSplit()) out.push_back(block);
+  ForEachFree(pool, [&](Block* block) {
+    if (IsWholeFree(*block)) out.push_back(block);
   });
   return out;
 }
@@ -434,7 +439,7 @@ std::vector<Block*> Heap::GarbageVictims(std::uint64_t target_bytes) const {
     took_any = false;
     for (Aged& aged : unsplit) {
       // Expandable blocks count in the average but are never taken (as upstream).
-      if (aged.taken || aged.block->segment->is_expandable || static_cast<double>(aged.age) < threshold) continue;
+      if (aged.taken || !IsWholeFree(*aged.block) || static_cast<double>(aged.age) < threshold) continue;
       aged.taken = took_any = true;
       reclaimed += aged.block->size_bytes;
       total_age -= aged.age;
@@ -453,8 +458,7 @@ Heap::OversizeVictims Heap::FindOversizeVictims(const Decision& decision) const 
   const std::uint64_t wanted = std::max(decision.rounded_bytes, max_split);
   Block* hit = lane->free.FirstAtLeast(wanted);
   // A block of that size is part of a larger segment where it was split before the limit was set.
-  const auto is_whole = [](const Block& block) { return !block.segment->is_expandable && !block.IsSplit(); };
-  if (hit != nullptr && is_whole(*hit)) {
+  if (hit != nullptr && IsWholeFree(*hit)) {
     out.blocks.push_back(hit);
     out.enough = true;
     return out;
@@ -463,7 +467,7 @@ Heap::OversizeVictims Heap::FindOversizeVictims(const Decision& decision) const 
   std::uint64_t released = 0;
   Block* block = hit == nullptr ? lane->free.Last() : lane->free.Previous(hit);
   while (block != nullptr && released < wanted && block->size_bytes >= max_split) {
-    if (is_whole(*block)) {
+    if (IsWholeFree(*block)) {
       out.blocks.push_back(block);
       released += block->size_bytes;
     }

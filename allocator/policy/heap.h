@@ -21,9 +21,11 @@
 
 #include "absl/status/status.h"
 #include "allocator/base/units.h"
+#include "allocator/policy/address_range.h"
 #include "allocator/policy/block.h"
 #include "allocator/policy/free_index.h"
 #include "allocator/policy/options.h"
+#include "allocator/policy/registered_ranges.h"
 #include "allocator/policy/size_rule.h"
 
 namespace ashlar::policy {
@@ -120,19 +122,6 @@ struct Decision {
   bool is_planned_segment = false;  // the new segment is the one that a plan asked for
 };
 
-struct AddressRange {
-  std::uint64_t address = 0;
-  std::uint64_t size_bytes = 0;
-
-  std::uint64_t End() const { return address + size_bytes; }
-};
-
-// Mapped pages of one size that follow each other.
-struct PageRun {
-  AddressRange range;
-  std::uint64_t page_bytes = 0;
-};
-
 class Heap {
  public:
   explicit Heap(Options options);
@@ -224,8 +213,8 @@ class Heap {
   };
   // What §6b releases to make room for an oversize request.
   OversizeVictims FindOversizeVictims(const Decision& decision) const;
-  // Every free block of the pool that covers a segment, in set order.
-  static std::vector<Block*> WholeFree(const Pool& pool);
+  // Every free block of the pool that covers a segment without a registered range, in set order.
+  std::vector<Block*> WholeFree(const Pool& pool) const;
   // Every free expandable block of the pool, in set order.
   static std::vector<Block*> FreeExpandable(const Pool& pool);
 
@@ -236,8 +225,8 @@ class Heap {
   // The device mapped the first `size_bytes` of this unmapped block in pages of `page_bytes`: it becomes free memory
   // and merges.
   Block* MarkMapped(Block* unmapped, std::uint64_t size_bytes, std::uint64_t page_bytes);
-  // The whole pages inside a free expandable block, by address.
-  static std::vector<PageRun> WholePages(const Block* block);
+  // The whole pages inside a free expandable block, by address, but for those with a registered byte.
+  std::vector<PageRun> PagesToReturn(const Block* block) const;
   // The device unmapped `range` (whole pages) of this free block. Returns the (merged) unmapped block; where part of
   // the block lies above the range, `block` is that part.
   Block* MarkUnmapped(Block* block, const AddressRange& range);
@@ -251,6 +240,12 @@ class Heap {
   std::uint64_t MappedBytes(const Pool& pool) const;
   // Takes a free block out of its set without placing anything (growth ends here).
   static void TakeFree(Block* block);
+
+  // Ranges that are registered lie in a segment each; what is free in them stays.
+  RegisteredRanges& registered() { return registered_; }
+  const RegisteredRanges& registered() const { return registered_; }
+  // Whether one lies in the segments of the pair.
+  bool HasRegistered(const PoolPair& pair) const;
 
   // --- pools ---
   // Made on first use.
@@ -308,6 +303,8 @@ class Heap {
   static void TellNeighbours(const Block& block, bool is_free);
   // Merges `other` into `block` when both may merge.
   static void MergeWith(Block* block, Block* other);
+  // And without a registered range: it may go back as it is.
+  bool IsWholeFree(const Block& block) const;
   bool ShouldSplit(std::uint64_t rounded_bytes, std::uint64_t block_bytes, const Pool& pool) const;
   std::uint64_t RankForNewBlock(const Segment& segment) const;
   void ForgetSegment(Block* whole);
@@ -321,6 +318,7 @@ class Heap {
   std::vector<BlockSlabs> spare_slabs_;  // of lanes that are gone,
   LaneCosts removed_costs_;              // and what they cost
   std::map<std::uint64_t, std::unique_ptr<Segment>> segments_;
+  RegisteredRanges registered_;
   std::uint64_t next_segment_rank_ = 1;
   std::uint64_t reserved_bytes_ = 0;
 };

@@ -140,8 +140,17 @@ class RangesBetween {
 
 }  // namespace
 
-std::vector<PageRun> Heap::WholePages(const Block* block) {
-  return PagesWithin(*block->segment, {block->address, block->size_bytes});
+std::vector<PageRun> Heap::PagesToReturn(const Block* block) const {
+  const std::vector<PageRun> whole = PagesWithin(*block->segment, {block->address, block->size_bytes});
+  return registered_.empty() ? whole : registered_.PagesBeside(whole);
+}
+
+bool Heap::HasRegistered(const PoolPair& pair) const {
+  if (registered_.empty()) return false;
+  return std::any_of(segments_.begin(), segments_.end(), [&](const auto& entry) {
+    const Segment& segment = *entry.second;
+    return segment.lane->pool->pair == &pair && registered_.Touches({segment.address, segment.size_bytes});
+  });
 }
 
 std::vector<PageRun> Heap::PagesOf(const Segment& segment, bool with_free) {
@@ -150,7 +159,7 @@ std::vector<PageRun> Heap::PagesOf(const Segment& segment, bool with_free) {
     if (block->state == BlockUse::kUnmapped) continue;
     mapped.Add({block->address, block->size_bytes});
     if (with_free || block->state != BlockUse::kFree) continue;
-    for (const PageRun& run : WholePages(block)) mapped.LeaveOut(run.range);
+    for (const PageRun& run : PagesWithin(segment, {block->address, block->size_bytes})) mapped.LeaveOut(run.range);
   }
   std::vector<PageRun> out;
   for (const AddressRange& range : mapped.ranges()) {

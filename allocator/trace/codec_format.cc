@@ -46,6 +46,8 @@ std::uint64_t Number(const fact::PlacedByPlan&) { return 0; }
 std::uint64_t Number(const fact::PoolTagged&) { return 0; }
 std::uint64_t Number(const fact::PoolSlept&) { return 0; }
 std::uint64_t Number(const fact::PoolWoken&) { return 0; }
+std::uint64_t Number(const fact::RangeRegistered& range) { return range.address; }
+std::uint64_t Number(const fact::RangeUnregistered& range) { return range.address; }
 
 void SetNumber(fact::CacheEmptied&, std::uint64_t) {}
 void SetNumber(fact::GrowthRefused& refused, std::uint64_t number) { refused.bytes = number; }
@@ -83,6 +85,8 @@ void SetNumber(fact::PlacedByPlan&, std::uint64_t) {}
 void SetNumber(fact::PoolTagged&, std::uint64_t) {}
 void SetNumber(fact::PoolSlept&, std::uint64_t) {}
 void SetNumber(fact::PoolWoken&, std::uint64_t) {}
+void SetNumber(fact::RangeRegistered& range, std::uint64_t number) { range.address = number; }
+void SetNumber(fact::RangeUnregistered& range, std::uint64_t number) { range.address = number; }
 
 auto& TextOf(fact::SettingsChanged& changed) { return changed.conf; }
 auto& TextOf(const fact::SettingsChanged& changed) { return changed.conf; }
@@ -91,6 +95,8 @@ auto& TextOf(const fact::PoolTagged& tagged) { return tagged.tag; }
 
 template <typename Kind>
 concept HasPool = requires(Kind kind) { kind.pool; };
+template <typename Kind>
+concept HasSize = requires(Kind kind) { kind.size_bytes; };
 template <typename Kind>
 concept HasText = requires(Kind kind) { TextOf(kind); };
 
@@ -110,8 +116,9 @@ const AnyFact& EmptyFact(std::uint64_t kind) {
 FactNumbers NumbersOf(const AnyFact& fact) {
   return std::visit(
       [&fact](const auto& kind) {
-        FactNumbers out{fact.index(), Number(kind), std::nullopt, std::nullopt};
+        FactNumbers out{.kind = fact.index(), .number = Number(kind)};
         if constexpr (HasPool<decltype(kind)>) out.pool = kind.pool;
+        if constexpr (HasSize<decltype(kind)>) out.size_bytes = kind.size_bytes;
         if constexpr (HasText<decltype(kind)>) out.text = TextOf(kind);
         return out;
       },
@@ -120,6 +127,10 @@ FactNumbers NumbersOf(const AnyFact& fact) {
 
 bool NamesPool(std::uint64_t kind) {
   return std::visit([](const auto& one) { return HasPool<decltype(one)>; }, EmptyFact(kind));
+}
+
+bool NamesSize(std::uint64_t kind) {
+  return std::visit([](const auto& one) { return HasSize<decltype(one)>; }, EmptyFact(kind));
 }
 
 bool NamesText(std::uint64_t kind) {
@@ -132,6 +143,7 @@ AnyFact FactOf(const FactNumbers& numbers) {
       [&numbers](auto& kind) {
         SetNumber(kind, numbers.number);
         if constexpr (HasPool<decltype(kind)>) kind.pool = numbers.pool.value_or(PoolId{});
+        if constexpr (HasSize<decltype(kind)>) kind.size_bytes = numbers.size_bytes.value_or(0);
         if constexpr (HasText<decltype(kind)>) TextOf(kind) = std::string(numbers.text.value_or(""));
       },
       out);

@@ -79,7 +79,7 @@ enum class RecordKind : std::uint8_t {
   kFrame,    // v text of the file, v text of the function, z line: defines the next frame
   kFrames,   // v count, v frames innermost first: defines the next stack
   kMark,     // v text of the stage, v text of the name: an annotation at the last time
-  kFact,     // v kind, v number or text; where the kind names a pool also v first, v second
+  kFact,     // v kind, v number or text; where the kind names a pool also v first, v second, where a range also v size
   kSegment,  // v StateAt, v address, v size, v stream, v flags (1 small, 2 expandable), v pool first, v second, v stack
              // + 1
   kBlock,    // v size, v state, v requested (snapshot.h of a free one) + 1 or 0, v stack + 1: the last segment's next
@@ -335,7 +335,7 @@ class Bytes {
   bool ok_ = true;
 };
 
-// Facts as recordings have them: the number of the kind, one number more, and a pool where the kind names one.
+// Facts as recordings have them: the number of the kind, one number more, and a pool or a size where the kind has one.
 
 inline constexpr std::uint64_t kFactKinds = std::variant_size_v<AnyFact>;
 inline constexpr std::uint64_t kFactKindsOfVersion1 = 3;  // up to LimitSet
@@ -343,14 +343,18 @@ inline constexpr std::uint64_t kFactKindsOfVersion1 = 3;  // up to LimitSet
 struct FactNumbers {
   std::uint64_t kind = 0;
   std::uint64_t number = 0;
-  std::optional<PoolId> pool;
-  std::optional<absl::string_view> text = {};  // of the fact or the decoder, which own it
+  std::optional<PoolId> pool = {};
+  std::optional<std::uint64_t> size_bytes = {};  // of the range whose address the number is
+  std::optional<absl::string_view> text = {};    // of the fact or the decoder, which own it
 };
 
 FactNumbers NumbersOf(const AnyFact& fact);
 
 // Whether facts of the kind name a pool; `kind` is below kFactKinds, here and in FactOf.
 bool NamesPool(std::uint64_t kind);
+
+// Whether facts of the kind have a size.
+bool NamesSize(std::uint64_t kind);
 
 // Whether facts of the kind have a text in place of their number.
 bool NamesText(std::uint64_t kind);

@@ -198,6 +198,7 @@ bool Decoder::ReadFact(Bytes& in) {
     numbers.number = in.Varint();
   }
   if (!in.ok()) return false;
+  if (codec::NamesSize(numbers.kind)) numbers.size_bytes = in.Varint();
   if (codec::NamesPool(numbers.kind)) numbers.pool = ReadPool(in);
   if (in.ok()) head_.facts.push_back({codec::FactOf(numbers), Trace().size()});
   facts_device_ = static_cast<std::size_t>(device_);

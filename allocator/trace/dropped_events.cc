@@ -1,6 +1,7 @@
 #include "allocator/trace/dropped_events.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -114,6 +115,12 @@ void DroppedEvents::Stand(const AnyFact& dropped) {
   if (const auto* const tagged = std::get_if<fact::PoolTagged>(&dropped)) pools_[tagged->pool].tagged = *tagged;
   if (const auto* const slept = std::get_if<fact::PoolSlept>(&dropped)) asleep_.insert(slept->pool);
   if (const auto* const woken = std::get_if<fact::PoolWoken>(&dropped)) asleep_.erase(woken->pool);
+  if (const auto* const range = std::get_if<fact::RangeRegistered>(&dropped)) registered_.push_back(*range);
+  if (const auto* const range = std::get_if<fact::RangeUnregistered>(&dropped)) {
+    const auto youngest = std::find_if(registered_.rbegin(), registered_.rend(),
+                                       [&](const fact::RangeRegistered& one) { return one.address == range->address; });
+    if (youngest != registered_.rend()) registered_.erase(std::next(youngest).base());
+  }
   if (const auto* const begun = std::get_if<fact::PoolBegun>(&dropped)) begun_.push_back(*begun);
   if (const auto* const ended = std::get_if<fact::PoolEnded>(&dropped)) {
     std::erase_if(begun_, [&](const fact::PoolBegun& of) { return of.pool == ended->pool; });
@@ -185,6 +192,7 @@ void DroppedEvents::Describe(RecordingInfo& recording) const {
     if (of.tagged.has_value()) standing.push_back({*of.tagged, 0});
   }
   for (const PoolId& pool : asleep_) standing.push_back({fact::PoolSlept{pool}, 0});
+  for (const fact::RangeRegistered& range : registered_) standing.push_back({range, 0});
   recording.facts.insert(recording.facts.begin(), standing.begin(), standing.end());
 }
 

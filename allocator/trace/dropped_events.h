@@ -85,6 +85,7 @@ class DroppedEvents {
   };
   std::map<PoolId, Pool> pools_;
   std::set<PoolId> asleep_;
+  std::vector<fact::RangeRegistered> registered_;       // in the order in which they came
   std::vector<fact::PoolBegun> begun_;                  // and not ended, in order
   std::map<std::uint64_t, std::uint64_t> large_pages_;  // sizes by address
   std::optional<StateSteps> state_;

@@ -187,6 +187,7 @@ void Encoder::AddFact(const AnyFact& fact) {
   Begin(RecordKind::kFact);
   PutVarint(numbers.kind);
   PutVarint(numbers.number);
+  if (numbers.size_bytes.has_value()) PutVarint(*numbers.size_bytes);
   if (!numbers.pool.has_value()) return;
   PutVarint(numbers.pool->first);
   PutVarint(numbers.pool->second);

@@ -149,6 +149,18 @@ struct PoolWoken {
   bool operator==(const PoolWoken&) const = default;
 };
 
+// The range is used as it is by somebody else: from now on its memory is not given back, and its pool does not sleep.
+struct RangeRegistered {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  bool operator==(const RangeRegistered&) const = default;
+};
+// The youngest of those that begin there is not any more.
+struct RangeUnregistered {
+  std::uint64_t address = 0;
+  bool operator==(const RangeUnregistered&) const = default;
+};
+
 }  // namespace fact
 
 using AnyFact =
@@ -156,7 +168,7 @@ using AnyFact =
                  fact::PoolUsers, fact::PoolConfigured, fact::PoolBegun, fact::PoolEnded, fact::AddressesReserved,
                  fact::AskedFor, fact::SearchMissed, fact::GaveUp, fact::PagesMapped, fact::SettingsChanged,
                  fact::StreamWaited, fact::WaitsOwed, fact::PlannedSegmentAsked, fact::PlacedByPlan, fact::PoolTagged,
-                 fact::PoolSlept, fact::PoolWoken>;
+                 fact::PoolSlept, fact::PoolWoken, fact::RangeRegistered, fact::RangeUnregistered>;
 
 // Whether the fact is one of these kinds.
 template <typename... Kinds>
@@ -168,7 +180,8 @@ bool IsAny(const AnyFact& fact) {
 inline bool IsCall(const AnyFact& fact) {
   return IsAny<fact::CacheEmptied, fact::LimitSet, fact::PoolEmptied, fact::GarbageCollected, fact::PoolUsers,
                fact::PoolConfigured, fact::PoolBegun, fact::PoolEnded, fact::SettingsChanged, fact::WaitsOwed,
-               fact::PoolTagged, fact::PoolSlept, fact::PoolWoken>(fact);
+               fact::PoolTagged, fact::PoolSlept, fact::PoolWoken, fact::RangeRegistered, fact::RangeUnregistered>(
+      fact);
 }
 
 struct Fact {

@@ -11,12 +11,12 @@ namespace {
 using trace::Action;
 using trace::Event;
 
-void AddPool(const policy::Pool& pool, std::vector<SegmentDecision>& out) {
-  for (const policy::Block* block : policy::Heap::WholeFree(pool)) {
+void AddPool(const policy::Heap& heap, const policy::Pool& pool, std::vector<SegmentDecision>& out) {
+  for (const policy::Block* block : heap.WholeFree(pool)) {
     out.emplace_back(Action::kSegmentFree, block->address, block->size_bytes);
   }
   for (const policy::Block* block : policy::Heap::FreeExpandable(pool)) {
-    for (const policy::PageRun& run : policy::Heap::WholePages(block)) {
+    for (const policy::PageRun& run : heap.PagesToReturn(block)) {
       out.emplace_back(Action::kSegmentUnmap, run.range.address, run.range.size_bytes);
     }
   }
@@ -74,12 +74,12 @@ bool IsWholeCache(absl::Span<const Event> released, const core::CachingAllocator
   if (allocator.pending_event_count() > 0) return false;  // their frees would be completed
   const policy::Heap& heap = core::Inspection(allocator).heap();
   std::vector<SegmentDecision> whole;
-  AddPool(heap.default_pair().large, whole);
-  AddPool(heap.default_pair().small, whole);
+  AddPool(heap, heap.default_pair().large, whole);
+  AddPool(heap, heap.default_pair().small, whole);
   for (const auto& [id, pair] : heap.private_pairs()) {
     if (pair->use_count > 0) continue;
-    AddPool(pair->small, whole);
-    AddPool(pair->large, whole);
+    AddPool(heap, pair->small, whole);
+    AddPool(heap, pair->large, whole);
   }
   std::vector<SegmentDecision> recorded;
   for (const Event& event : released) recorded.push_back(DecisionOf(event));

@@ -194,6 +194,11 @@ class LogReplayer {
   void Call(const trace::fact::PoolWoken& woken) {
     Empty([this, &woken] { core::Reconstruction(allocator_).WakeUp(woken.pool); }, woken.pool);
   }
+  // Where other settings put other memory, the range is nobody's.
+  void Call(const trace::fact::RangeRegistered& range) {
+    allocator_.RegisterRange(range.address, range.size_bytes).IgnoreError();
+  }
+  void Call(const trace::fact::RangeUnregistered& range) { allocator_.UnregisterRange(range.address).IgnoreError(); }
   template <typename WithinRequest>
   void Call(const WithinRequest&) {}
 

@@ -188,6 +188,15 @@ class ASHLAR_EXPORT Allocator {
   // Whether the address lies in a pool that sleeps.
   bool IsAsleep(std::uint64_t address) const;
 
+  // --- ranges that somebody else uses as they are: a communication library, a network card, another process ---
+  // Until UnregisterRange nothing of the range is given back to the device: not by EmptyCache, not by garbage
+  // collection, not where pages move to; and its pool does not sleep (SleepReport::left_bytes). Ranges may overlap. One
+  // line on stderr, once, where it lies in an expandable segment, which some network cards reach slowly.
+  // kInvalidArgument: it does not lie in one segment; kFailedPrecondition: its pool sleeps.
+  absl::Status RegisterRange(const void* address, std::uint64_t size_bytes);
+  // The youngest that begins there. kInvalidArgument: none does.
+  absl::Status UnregisterRange(const void* address);
+
   // --- what it holds and did ---
   Stats stats() const;
   // Bytes that each private pool holds of the device; one that ended keeps its peak and its sums.

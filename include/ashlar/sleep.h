@@ -45,6 +45,7 @@ struct SleepReport {
   std::uint64_t returned_bytes = 0;  // to the device, with what was cached
   std::uint64_t kept_host_bytes = 0;
   std::uint64_t kept_file_bytes = 0;
+  std::uint64_t left_bytes = 0;  // of pools that stay awake, since a range of theirs is registered (RegisterRange)
 };
 
 }  // namespace ashlar

@@ -73,7 +73,7 @@ class SleepOptions(ctypes.Structure):
 
 class SleepReport(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("returned_bytes", ctypes.c_uint64), ("kept_host_bytes", ctypes.c_uint64),
-                ("kept_file_bytes", ctypes.c_uint64)]
+                ("kept_file_bytes", ctypes.c_uint64), ("left_bytes", ctypes.c_uint64)]
 
 
 StreamFilter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -122,6 +122,8 @@ SIGNATURES = {
     "sleep": (_STATUS, [_HANDLE, ctypes.POINTER(SleepOptions), ctypes.POINTER(SleepReport)]),
     "wake": (_STATUS, [_HANDLE, ctypes.POINTER(SleepOptions)]),
     "is_asleep": (ctypes.c_int, [_HANDLE, _MEMORY]),
+    "register_range": (_STATUS, [_HANDLE, _MEMORY, _SIZE]),
+    "unregister_range": (_STATUS, [_HANDLE, _MEMORY]),
     "get_statistics": (_STATUS, [_HANDLE, ctypes.POINTER(Statistics)]),
     "visit_pools": (_STATUS, [_HANDLE, Visit, ctypes.c_void_p]),
     "reset_peaks": (_STATUS, [_HANDLE]),
@@ -239,6 +241,14 @@ def sleep(handle, tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None):
 def wake(handle, tags):
     """The pools with these tags; none: all that sleep."""
     check(library().ashlar_wake(handle, ctypes.byref(_sleep_options(tags))))
+
+
+def register_range(handle, address, size_bytes):
+    check(library().ashlar_register_range(handle, address, size_bytes))
+
+
+def unregister_range(handle, address):
+    check(library().ashlar_unregister_range(handle, address))
 
 
 def statistics(handle):

@@ -1,4 +1,5 @@
-"""Tags of what PyTorch allocates, and sleep and wake by them: ashlar_gpu.torch.tag, sleep, wake (docs/library/sleep.md).
+"""Tags of what PyTorch allocates, sleep and wake by them, and what is registered and does not sleep: ashlar_gpu.torch.tag,
+sleep, wake, register_range (docs/library/sleep.md).
 
     tags = Tags(lambda: torch.cuda.MemPool())
     with tags.scope("rollout"):                  # what this thread allocates comes from a pool with that tag
@@ -10,6 +11,7 @@ A pool has one scope at a time, and several pools may have one tag: a scope take
 
 import contextlib
 import threading
+import warnings
 
 import torch
 
@@ -66,7 +68,11 @@ def sleep(tags, keep="host", host_limit=None, folder=None, device=None):
     if keep not in KEEPS:
         raise c.Error(c.INVALID_ARGUMENT, f"ashlar: sleep: keep is \"host\", \"nothing\" or \"file\", and not {keep!r}")
     limit = c.NO_LIMIT if host_limit is None else host_limit
-    return c.sleep(_handle(device), tags, KEEPS[keep], limit, folder).returned_bytes
+    report = c.sleep(_handle(device), tags, KEEPS[keep], limit, folder)
+    if report.left_bytes:
+        warnings.warn(f"ashlar: sleep: pools of {report.left_bytes >> 20} MiB stay awake, since ranges of them are registered",
+                      stacklevel=3)
+    return report.returned_bytes
 
 
 def wake(tags, device=None):
@@ -74,3 +80,12 @@ def wake(tags, device=None):
         c.wake(_handle(device), tags)
     except c.OutOfMemoryError as error:
         raise torch.cuda.OutOfMemoryError(str(error)) from None
+
+
+def register_range(tensor):
+    storage = tensor.untyped_storage()
+    c.register_range(_handle(tensor.device), storage.data_ptr(), storage.nbytes())
+
+
+def unregister_range(tensor):
+    c.unregister_range(_handle(tensor.device), tensor.untyped_storage().data_ptr())

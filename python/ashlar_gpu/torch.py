@@ -174,6 +174,19 @@ def wake(*tags, device=None):
     _torch_sleep.wake(tags, device)
 
 
+def register_range(tensor):
+    """Another library, a network card or another process uses the tensor's storage as it is: until `unregister_range` none
+    of it is given back to the device, and its pool does not sleep. Error where it sleeps, or is not of this allocator."""
+    _expect_installed("register_range")
+    _torch_sleep.register_range(tensor)
+
+
+def unregister_range(tensor):
+    """Ends the newest `register_range` of the tensor's storage."""
+    _expect_installed("unregister_range")
+    _torch_sleep.unregister_range(tensor)
+
+
 def memory_stats(device=None):
     """As torch.cuda.memory_stats."""
     return torch.cuda.memory_stats(device)

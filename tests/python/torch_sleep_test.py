@@ -82,6 +82,20 @@ class TagsTest(unittest.TestCase):
         self.assertEqual(self.sleep.sleep(["a"]), 20 * MIB)
         self.assertEqual(c.library().ashlar_is_asleep(self.handle, inner), 1)
 
+    def test_what_is_registered_stays_awake(self):
+        with self.tags.scope("cache"):
+            cache = self.allocate(30 * MIB)
+        storage = types.SimpleNamespace(data_ptr=lambda: cache, nbytes=lambda: 30 * MIB)
+        tensor = types.SimpleNamespace(device=0, untyped_storage=lambda: storage)
+        self.sleep.register_range(tensor)
+        with self.assertWarnsRegex(UserWarning, "pools of 40 MiB stay awake, since ranges of them are registered"):
+            self.assertEqual(self.sleep.sleep(["cache"]), 0)
+        ctypes.memset(cache, 1, 30 * MIB)
+        self.sleep.unregister_range(tensor)
+        self.assertEqual(self.sleep.sleep(["cache"], keep="nothing"), 40 * MIB)
+        with self.assertRaisesRegex(c.Error, "\"cache\" is asleep: call Wake first"):
+            self.sleep.register_range(tensor)
+
     def test_errors_are_one_line(self):
         with self.assertRaisesRegex(c.Error, "keep is \"host\", \"nothing\" or \"file\", and not 'disk'"):
             self.sleep.sleep([], keep="disk")

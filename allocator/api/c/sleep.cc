@@ -61,7 +61,8 @@ ashlar_status ashlar_sleep(ashlar_allocator* allocator, const ashlar_sleep_optio
                          {.struct_size = 0,
                           .returned_bytes = slept.returned_bytes,
                           .kept_host_bytes = slept.kept_host_bytes,
-                          .kept_file_bytes = slept.kept_file_bytes},
+                          .kept_file_bytes = slept.kept_file_bytes,
+                          .left_bytes = slept.left_bytes},
                          "ashlar_sleep_report");
 }
 
@@ -75,6 +76,14 @@ ashlar_status ashlar_wake(ashlar_allocator* allocator, const ashlar_sleep_option
 
 int ashlar_is_asleep(const ashlar_allocator* allocator, const void* address) {
   return allocator->allocator.IsAsleep(ashlar::c::AddressOf(address)) ? 1 : 0;
+}
+
+ashlar_status ashlar_register_range(ashlar_allocator* allocator, const void* address, size_t bytes) {
+  return ashlar::c::Call([&] { return allocator->allocator.RegisterRange(address, bytes); });
+}
+
+ashlar_status ashlar_unregister_range(ashlar_allocator* allocator, const void* address) {
+  return ashlar::c::Call([&] { return allocator->allocator.UnregisterRange(address); });
 }
 
 }  // extern "C"

@@ -116,7 +116,7 @@ class HeapRun {
     PoolPair* const pairs[] = {&heap_.default_pair(), heap_.FindPair(PoolOf(1)), heap_.FindPair(PoolOf(2))};
     for (PoolPair* pair : pairs) {
       for (Pool* pool : {&pair->small, &pair->large}) {
-        for (Block* block : Heap::WholeFree(*pool)) heap_.RemoveSegment(block);
+        for (Block* block : heap_.WholeFree(*pool)) heap_.RemoveSegment(block);
         for (Block* block : Heap::FreeExpandable(*pool)) Unmap(block);
       }
     }
@@ -124,7 +124,7 @@ class HeapRun {
     return "";
   }
   void Unmap(Block* block) {
-    for (const PageRun& run : Heap::WholePages(block)) {
+    for (const PageRun& run : heap_.PagesToReturn(block)) {
       Block* unmapped = heap_.MarkUnmapped(block, run.range);
       if (!unmapped->IsSplit()) heap_.RemoveReservation(unmapped);
     }

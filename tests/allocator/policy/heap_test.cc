@@ -68,12 +68,12 @@ TEST_F(HeapTest, ReleaseMergesBothNeighbours) {
   Block* a = Allocate(4 * kMiB);
   Block* b = Allocate(4 * kMiB);
   Heap::Release(a);
-  EXPECT_EQ(Heap::WholeFree(heap_.default_pair().large).size(), 0u);
+  EXPECT_EQ(heap_.WholeFree(heap_.default_pair().large).size(), 0u);
   const Block* whole = Heap::Release(b);
   EXPECT_EQ(whole->address, kAddress);
   EXPECT_EQ(whole->size_bytes, 20 * kMiB);
   EXPECT_FALSE(whole->IsSplit());
-  EXPECT_EQ(Heap::WholeFree(heap_.default_pair().large), std::vector<Block*>{const_cast<Block*>(whole)});
+  EXPECT_EQ(heap_.WholeFree(heap_.default_pair().large), std::vector<Block*>{const_cast<Block*>(whole)});
 }
 
 // A block that waits for events keeps its neighbours apart, and is not handed out.
@@ -110,7 +110,7 @@ TEST_F(HeapTest, StreamsAndPoolsDoNotShare) {
 TEST_F(HeapTest, ARemovedSegmentIsGone) {
   Heap::Release(Allocate(30 * kMiB));
   EXPECT_EQ(heap_.reserved_bytes(), 30 * kMiB);
-  heap_.RemoveSegment(Heap::WholeFree(heap_.default_pair().large).at(0));
+  heap_.RemoveSegment(heap_.WholeFree(heap_.default_pair().large).at(0));
   EXPECT_EQ(heap_.reserved_bytes(), 0u);
   EXPECT_TRUE(heap_.segments().empty());
   EXPECT_EQ(DecisionOf(30 * kMiB).block, nullptr);

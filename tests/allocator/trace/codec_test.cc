@@ -67,8 +67,8 @@ void AddStacks(Rng& rng, Snapshot& out) {
     std::vector<FrameId> frames;
     for (std::uint64_t depth = rng.Below(6); depth > 0; --depth) {
       const FxNode fx = rng.Below(3) > 0 ? FxNode{} : FxNode{AnyText(rng), AnyText(rng), AnyText(rng), AnyText(rng)};
-      frames.push_back(
-          out.stacks.InternFrame(AnyText(rng), static_cast<std::int64_t>(AnyNumber(rng)), AnyText(rng), fx));
+      frames.push_back(out.stacks.InternFrame(absl::StrCat(rng.Below(4) == 0 ? "C:\\" : "", AnyText(rng)),
+                                              static_cast<std::int64_t>(AnyNumber(rng)), AnyText(rng), fx));
     }
     out.stacks.InternStack(frames);
   }

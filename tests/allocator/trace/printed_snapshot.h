@@ -23,8 +23,8 @@ inline std::string PrintedStack(const Snapshot& snapshot, StackId stack) {
   std::string out = "stack";
   for (const FrameId id : snapshot.stacks.stack(stack)) {
     const Frame& frame = snapshot.stacks.frame(id);
-    absl::StrAppend(&out, " ", frame.file, ":", frame.line, ":", frame.function, frame.fx.op, frame.fx.name,
-                    frame.fx.target, frame.fx.original_trace);
+    absl::StrAppend(&out, " ", snapshot.stacks.RecordedFile(id), ":", frame.line, ":", frame.function, frame.fx.op,
+                    frame.fx.name, frame.fx.target, frame.fx.original_trace);
   }
   return out;
 }
@@ -106,7 +106,7 @@ inline std::string PrintedSnapshot(const Snapshot& snapshot) {
       const codec::FactNumbers numbers = codec::NumbersOf(f.what);
       const PoolId pool = numbers.pool.value_or(PoolId{});
       absl::StrAppend(&out, "  fact ", numbers.kind, " ", numbers.number, " before ", f.event, " pool ", pool.first,
-                      " ", pool.second, "\n");
+                      " ", pool.second, " size ", numbers.size_bytes.value_or(0), "\n");
     }
   }
   const Traits& t = snapshot.traits;

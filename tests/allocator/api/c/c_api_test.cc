@@ -274,6 +274,23 @@ TEST_F(CApiTest, TaggedPoolsSleepAndWake) {
   EXPECT_EQ(bytes, std::string(3 * kMiB, 7));
 }
 
+TEST_F(CApiTest, RegisteredRangesStay) {
+  ashlar_open_options options = Simulated("report_leaks:False", 64 * kMiB);
+  options.memory = ASHLAR_MEMORY_HOST;
+  ASSERT_EQ(ashlar_open(&options, &allocator_), ASHLAR_OK) << ashlar_last_error();
+  void* memory = nullptr;
+  ASSERT_EQ(ashlar_allocate(allocator_, 30 * kMiB, nullptr, &memory), ASHLAR_OK);
+  ASSERT_EQ(ashlar_register_range(allocator_, memory, kMiB), ASHLAR_OK) << ashlar_last_error();
+  ashlar_free(allocator_, memory);
+  ASSERT_EQ(ashlar_empty_cache(allocator_), ASHLAR_OK);
+  EXPECT_EQ(Statistics().reserved_bytes, 30 * kMiB);
+  ASSERT_EQ(ashlar_unregister_range(allocator_, memory), ASHLAR_OK) << ashlar_last_error();
+  EXPECT_EQ(ashlar_unregister_range(allocator_, memory), ASHLAR_INVALID_ARGUMENT);
+  EXPECT_THAT(ashlar_last_error(), HasSubstr("no registered range begins at 0x"));
+  ASSERT_EQ(ashlar_empty_cache(allocator_), ASHLAR_OK);
+  EXPECT_EQ(Statistics().reserved_bytes, 0u);
+}
+
 TEST_F(CApiTest, LimitsAreKept) {
   Open();
   EXPECT_EQ(ashlar_set_memory_fraction(allocator_, 0.5), ASHLAR_OK);
