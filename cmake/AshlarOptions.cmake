@@ -64,6 +64,10 @@ function(ashlar_configure_target target)
   # Files have the names that they have in the tree, so that a build says nothing of the folder it was made in.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
   target_compile_options(${target} PRIVATE ${ashlar_as_x86_64})
+  if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+    # What lies in memory there has fewer than 2^32 bytes, so sizes and places of it fit.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-shorten-64-to-32>)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # GCC 12 warns falsely inside std::string's own code at -O2 (GCC bug 105651).
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
