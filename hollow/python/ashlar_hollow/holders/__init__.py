@@ -31,7 +31,9 @@ _A_LONG_TIME = 1000.0  # seconds between switches of threads
 
 
 FIRST_WALKS = 3
-SHARE = 10  # all looks take one second in so many, where more are due than the first
+FIRST_SECONDS = 5.0  # of walks that are due whatever the run takes: the failure that ends a program is its last
+LATER_SHARE = 100  # of the run, beyond them
+SHARE = 10  # all looks at peaks take one second in so many
 FIRST_LOOK_SECONDS = 0.1  # what the first one is taken to need
 
 
@@ -66,7 +68,7 @@ def refused(torch):
 
 
 class Names(object):
-    """What a process takes: the first walks, then as many as take little of its time. Nothing comes out but a line.
+    """What a process takes: the first walks, then as many as take little time. Nothing comes out but a line.
 
     `began`: when the process did, by time.monotonic(). `redaction`: None, or what hides the program's names.
     """
@@ -80,7 +82,8 @@ class Names(object):
         self.peak, self.seconds_of_peak = None, FIRST_LOOK_SECONDS  # the record of the newest peak, and what it took
 
     def is_due(self):
-        return self.walks < FIRST_WALKS or self.seconds < min(5, (time.monotonic() - self.began) / 10)
+        may_take = FIRST_SECONDS + (time.monotonic() - self.began) / LATER_SHARE
+        return self.walks < FIRST_WALKS or self.seconds < may_take
 
     def complain(self, reason):
         if not self.has_complained:

@@ -96,16 +96,23 @@ def walk_variables(walk, modules):
     runs_in = {id(frame): IN_TORCH for stack in threads for frame in stack if _is_of_torch(frame)}
     runs_in.update((id(frame), IN_CALL) for stack in threads for frame in _within_call(stack))
     for is_for in (lambda file: not is_library(file), is_library):
-        for frame in (one for stack in threads for one in stack):
-            if id(frame) not in walk.seen and is_for(frame.f_code.co_filename):
-                walk.seen[id(frame)] = -1
-                walk.kept.append(frame)
-                walk.walk_frame(frame, -1, runs_in=runs_in.get(id(frame)))
+        frames = [one for stack in threads for one in stack if is_for(one.f_code.co_filename)]
+        _walk_frames(walk, [one for one in frames if id(one) not in runs_in], runs_in)
+        walk.drain_objects()  # a call's own words for them ("module", "layer") come after the names of the program
+        _walk_frames(walk, [one for one in frames if id(one) in runs_in], runs_in)
         if walk.phase == USER:
             _handled_errors(walk)
             _context(walk)
         walk.drain()
         walk.phase = LIBRARY_FRAMES
+
+
+def _walk_frames(walk, frames, runs_in):
+    for frame in frames:
+        if id(frame) not in walk.seen:
+            walk.seen[id(frame)] = -1
+            walk.kept.append(frame)
+            walk.walk_frame(frame, -1, runs_in=runs_in.get(id(frame)))
 
 
 def walk_all(walk, modules, every):
