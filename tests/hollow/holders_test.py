@@ -297,6 +297,16 @@ class Named(unittest.TestCase):
         self.assertEqual(said(taken, "traits"), [None, None, ["in_call"]])
         del model
 
+    def test_what_a_deep_copy_has_made_so_far_is_of_the_call(self):
+        device = Device()
+
+        def deepcopy(memo):
+            return self.check(device, ("element", "memo[]"))
+
+        code = deepcopy.__code__.replace(co_filename=os.path.join(os.path.dirname(os.__file__), "copy.py"))
+        taken = types.FunctionType(code, globals(), "deepcopy", None, deepcopy.__closure__)({7: device.tensor()})
+        self.assertEqual(said(taken, "traits"), [["in_call"]])
+
     def test_what_a_node_of_the_program_s_own_stores_is_its_graph_s(self):
         device = Device()
 
