@@ -30,6 +30,12 @@ constexpr double kLeastGrown = 1.5;            // the last, by the first
 struct Rising {
   std::size_t sizes = 0;  // 0: it does not rise
   std::uint64_t bytes_each = 0;
+
+  // What grows as often as something that grows by far more may be computed from that.
+  bool MayBeOf(const Rising& other) const {
+    const bool is_as_often = sizes <= other.sizes + 1 && other.sizes <= sizes + 1;
+    return is_as_often && 2 * bytes_each < other.bytes_each;
+  }
 };
 
 Rising RisingOf(const std::vector<std::uint64_t>& sizes) {
@@ -80,8 +86,9 @@ class OwnedSearch {
           continue;
         }
       }
-      AddReplaced(variable, out);
+      FindReplaced(variable);
     }
+    for (const Replaced& one : replaced_) AddReplaced(one, out);
     if (out.empty() && !variables_.empty()) AddFilled(variables_.front(), out);
     std::vector<LeakGrowth> sorted;
     for (auto& [shape, growth] : out) {
@@ -94,6 +101,13 @@ class OwnedSearch {
   }
 
  private:
+  // A variable whose few blocks are the last and largest of what their line made.
+  struct Replaced {
+    const Variable* variable = nullptr;
+    trace::StackId line = trace::kNoStack;
+    Rising rising = {};
+  };
+
   void ReadBlocks() {
     for (const BlockSpan& block : timeline_.blocks()) {
       if (block.alloc_event < 0 || block.alloc_event > held_.moment) continue;
@@ -211,6 +225,7 @@ class OwnedSearch {
   }
 
   void Add(const Variable& variable, const KeptGroup& group, LeakGrowth& out) const {
+    out.is_replaced = false;
     out.bytes += group.bytes;
     out.bytes_per_step += group.bytes / group.span;
     out.steps = std::max(out.steps, group.iterations);
@@ -228,8 +243,7 @@ class OwnedSearch {
     if (!is_small) out.holders.push_back(variable.Holder(held_));
   }
 
-  // A variable whose few blocks are the last and largest of what their line made.
-  void AddReplaced(const Variable& variable, std::map<LeakShape, LeakGrowth>& out) {
+  void FindReplaced(const Variable& variable) {
     const std::uint64_t parameters =
         variable.BytesOf(held_, [](const trace::Holder& holder) { return holder.kind == "parameter"; });
     const bool can_be = variable.role == OwnerRole::kVariable || variable.role == OwnerRole::kWeights;
@@ -242,13 +256,22 @@ class OwnedSearch {
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     if (most->first == trace::kNoStack || 2 * most->second < variable.bytes) return;
     const Rising& rising = RisingOfLine(most->first);
-    if (rising.sizes == 0) return;
-    LeakGrowth& growth = out[ShapeOfReplaced(variable, most->first)];
-    for (const std::size_t index : variable.blocks) growth.bytes += timeline_.blocks()[index].size_bytes;
-    growth.bytes_per_step += rising.bytes_each * variable.blocks.size();
-    growth.steps = std::max(growth.steps, rising.sizes);
-    growth.blocks.insert(growth.blocks.end(), variable.blocks.begin(), variable.blocks.end());
-    AddOwner(variable, growth);
+    if (rising.sizes > 0) replaced_.push_back({&variable, most->first, rising});
+  }
+
+  void AddReplaced(const Replaced& one, std::map<LeakShape, LeakGrowth>& out) {
+    const bool may_be_computed = std::any_of(
+        replaced_.begin(), replaced_.end(), [&one](const Replaced& other) { return one.rising.MayBeOf(other.rising); });
+    if (may_be_computed) return;
+    const auto [place, is_first] = out.try_emplace(ShapeOfReplaced(*one.variable, one.line));
+    LeakGrowth& growth = place->second;
+    if (is_first) growth.is_replaced = true;
+    const std::vector<std::size_t>& blocks = one.variable->blocks;
+    for (const std::size_t index : blocks) growth.bytes += timeline_.blocks()[index].size_bytes;
+    growth.bytes_per_step += one.rising.bytes_each * blocks.size();
+    growth.steps = std::max(growth.steps, one.rising.sizes);
+    growth.blocks.insert(growth.blocks.end(), blocks.begin(), blocks.end());
+    AddOwner(*one.variable, growth);
   }
 
   // Where the trace has no iterations: a container that holds most of all memory, and all that its line has made since
@@ -313,6 +336,7 @@ class OwnedSearch {
   std::set<std::size_t> trained_;  // iterations with a backward pass
   bool is_optimized_ = false;      // an optimizer is there
   std::map<trace::StackId, Rising> rising_;
+  std::vector<Replaced> replaced_;
 };
 
 }  // namespace

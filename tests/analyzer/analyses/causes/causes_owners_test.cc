@@ -325,8 +325,92 @@ TEST(OwnedCausesTest, ATensorThatGrowsByCatIsOneVariable) {
     if (queue != nullptr) run.run().Free(queue);
     queue = grown;
   });
-  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "model.queue",
-              {CauseKind::kEvalWithoutNoGrad, CauseKind::kOutputsKept});
+  const SeededInput input = run.FailInPass();
+  ExpectFirst(input, CauseKind::kKvCacheGrows, "model.queue", {CauseKind::kEvalWithoutNoGrad, CauseKind::kOutputsKept});
+  EXPECT_THAT(SaidOf(Diagnosis(input).Of(CauseKind::kKvCacheGrows)), HasSubstr("grew 24 times by about 64.00 MiB"));
+}
+
+// A product with a tensor that grows is larger each time, and keeps nothing of earlier steps.
+TEST(OwnedCausesTest, WhatIsComputedFromATensorThatGrowsIsNoCauseBesideIt) {
+  OwnedRun run;
+  run.Weights("model");
+  std::map<std::string, core::Block*> newest;
+  run.Train(24, [&](int step) {
+    const auto grow = [&](const std::string& name, const std::string& kind, SeededFrame at, std::uint64_t bytes_each) {
+      run.run().At({at, kMain});
+      core::Block* const grown = run.Keep(static_cast<std::uint64_t>(step + 1) * bytes_each, OwnerNamed(kind, name));
+      if (newest[name] != nullptr) run.run().Free(newest[name]);
+      newest[name] = grown;
+    };
+    grow("model.queue", "buffer", {"moco.py", 37, "enqueue"}, 128 * kMiB);
+    grow("scores", "global", {"train.py", 41, "score"}, 32 * kMiB);
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "model.queue", {CauseKind::kOutputsKept});
+}
+
+// What each stage of a training leaves in a list: its optimizer, with a state for all that it trained.
+TEST(OwnedCausesTest, OptimizersThatAListKeeps) {
+  OwnedRun run;
+  run.Weights("model");
+  run.Train(8, [&run](int) {
+    run.run().At({{"/lib/torch/optim/adam.py", 178, "_init_group"}, kMain});
+    for (int i = 0; i < 6; ++i) {
+      run.Keep(64 * kMiB, OwnerNamed("optimizer_state", "stages[].optimizer.state[up].exp_avg", {"of_optimizer"}));
+    }
+  });
+  const SeededInput input = run.FailInPass();
+  ExpectFirst(input, CauseKind::kOptimizerState, "stages[]", {CauseKind::kOutputsKept});
+  EXPECT_EQ(Diagnosis(input).Found().front().change, &analyses::changes::kNewestOptimizer);
+}
+
+// A pass whose loss has made its own tensor of the logits; the backward pass asks for one more. `of_layers` blocks of a
+// layer's line are as large as the logits.
+SeededInput LogitsOfAVariable(const std::string& kind, int of_layers) {
+  constexpr SeededFrame kLoss = {"/lib/torch/nn/functional.py", 3504, "cross_entropy"};
+  OwnedRun run(4 * kGiB);
+  run.Weights("model");
+  Blocks saved;
+  Forward(run.run(), 6, 8 * kMiB, saved);
+  for (core::Block* block : saved) run.Own(block, OwnerNamed("graph", "out.loss", {}, "train"));
+  run.run().At({{"model.py", 44, "mlp"}, kOwnersForward, kMain});
+  for (int i = 0; i < of_layers; ++i) run.Keep(512 * kMiB, OwnerNamed("graph", "out.loss", {}, "train"));
+  run.run().At({{"model.py", 60, "head"}, kOwnersForward, kMain});
+  run.Keep(512 * kMiB, OwnerNamed(kind, "out.logits"));
+  run.run().At({kLoss, kOwnersForward, kMain});
+  run.Keep(512 * kMiB, OwnerNamed("graph", "out.loss", {}, "train"));
+  run.run().At({kEngine});
+  return run.Fail();
+}
+
+TEST(OwnedCausesTest, LogitsThatAVariableHasAreLogits) {
+  for (const std::string kind : {"attribute", "global", "local"}) {
+    const SeededInput input = LogitsOfAVariable(kind, 0);
+    const CauseFinding found = Diagnosis(input).Of(CauseKind::kLogitsSpike);
+    ASSERT_EQ(found.finding, Finding::kFound) << kind << ": " << SaidOf(found);
+    EXPECT_EQ(found.confidence, Confidence::kLikely) << kind;
+    EXPECT_EQ(found.bytes, kGiB) << kind;
+  }
+}
+
+TEST(OwnedCausesTest, WhatLayersMakeIsNoneOfTheLogits) {
+  EXPECT_EQ(Diagnosis(LogitsOfAVariable("attribute", 4)).Of(CauseKind::kLogitsSpike).bytes, kGiB);
+}
+
+// A hole would have served this request; the program itself, run again without holes, failed as well.
+TEST(OwnedCausesTest, AProgramThatFailsAgainIsShortOfMemory) {
+  OwnedRun run(4 * kGiB);
+  run.Weights("model");
+  Blocks saved;
+  Forward(run.run(), 6, 160 * kMiB, saved);
+  for (core::Block* block : saved) run.Own(block, OwnerNamed("graph", "x", {}, "train"));
+  run.run().At({{"model.py", 40, "attention"}, kOwnersForward, kMain});
+  run.run().Free(run.run().Allocate(300 * kMiB));
+  run.Keep(18 * kMiB, OwnerNamed("graph", "x", {}, "train"));  // of the segment that the other leaves
+  run.run().Fail(4 * kGiB - run.run().LiveBytes() - 64 * kMiB);
+  SeededInput input = run.Finish();
+  EXPECT_EQ(Diagnosis(input).Of(CauseKind::kActivationsSaved).finding, Finding::kAbsent);
+  input.fails_again = true;
+  EXPECT_EQ(Diagnosis(input).Of(CauseKind::kActivationsSaved).finding, Finding::kFound);
 }
 
 TEST(OwnedCausesTest, WhatTheProgramItselfJoinsAreOutputs) {
@@ -341,6 +425,20 @@ TEST(OwnedCausesTest, WhatTheProgramItselfJoinsAreOutputs) {
     joined = grown;
   });
   ExpectFirst(run.FailInPass(), CauseKind::kOutputsKept, "features", {CauseKind::kKvCacheGrows});
+}
+
+TEST(OwnedCausesTest, ViewsOfAPartAreToBeCopied) {
+  const auto change_of = [](std::vector<std::string> traits) {
+    OwnedRun run;
+    run.Weights("model");
+    run.Train(12, [&](int) {
+      run.run().At({{"model.py", 50, "features"}, kOwnersForward, kMain});
+      run.Keep(128 * kMiB, OwnerNamed("element", "kept[]", traits));
+    });
+    return Diagnosis(run.FailInPass()).Of(CauseKind::kOutputsKept).change;
+  };
+  EXPECT_EQ(change_of({"part"}), &analyses::changes::kCopyOfPart);
+  EXPECT_EQ(change_of({}), nullptr) << "its row's";
 }
 
 TEST(OwnedCausesTest, ABufferOfFixedLengthIsNoLeak) {
