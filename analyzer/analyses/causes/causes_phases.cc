@@ -56,13 +56,15 @@ struct LineUse {
   std::vector<LiveBlock> live = {};
 };
 
-// Every evaluation stack: its allocations in the window up to the moment, and its live blocks.
+// Every evaluation stack: its allocations in the window up to a failure, and its live blocks of the moment. Where none
+// failed all of the window counts: what a line made then may go, and as much come again.
 std::map<trace::StackId, LineUse> EvaluationUse(const CauseContext& context) {
   const ProgramParts parts(context.history->stacks);
+  const EventIndex last = ShortageAt(context).has_value() ? context.history->moment : timeline::kNever;
   std::map<trace::StackId, LineUse> out;
   for (const BlockSpan& block : context.history->timeline->blocks()) {
     const ProgramPart part = parts.Of(block.stack);
-    if (!IsEvaluating(part) || block.alloc_event < 0 || block.alloc_event > context.history->moment) continue;
+    if (!IsEvaluating(part) || block.alloc_event < 0 || block.alloc_event > last) continue;
     LineUse& use = out[block.stack];
     ++use.allocations;
     if (block.IsLiveAfter(context.history->moment)) use.live.push_back({&block, part});

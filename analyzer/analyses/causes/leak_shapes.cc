@@ -125,8 +125,9 @@ class ShapeSearch {
     std::map<LeakShape, LeakGrowth> out;
     for (const KeptGroup& group : groups_) {
       const LeakShape shape = ShapeOf(group, is_graph);
-      const bool is_evaluation = shape == LeakShape::kEvalGraph || shape == LeakShape::kEvalOutputs;
-      if (((group.WasLetGo() || IsLetGoLater(group)) && !is_evaluation) || IsOfFailedAttempts(group)) continue;
+      // What an evaluation collects is too much where a request failed beside it; its graph always is.
+      const bool is_too_much = shape == LeakShape::kEvalGraph || (shape == LeakShape::kEvalOutputs && IsFailure());
+      if (((group.WasLetGo() || IsLetGoLater(group)) && !is_too_much) || IsOfFailedAttempts(group)) continue;
       Add(group, shape, out[shape]);
     }
     std::vector<LeakGrowth> sorted;
@@ -287,6 +288,8 @@ class ShapeSearch {
     const bool follows_training = !backward_.empty() && IsWithoutBackward(born);
     return IsEvaluation(frames.part) || follows_training ? LeakShape::kEvalOutputs : LeakShape::kOutputs;
   }
+
+  bool IsFailure() const { return !timeline_.oom_events().empty() && timeline_.oom_events().back() == moment_; }
 
   // Whether most of it goes after the moment, and its line makes as much again: what a round of the program collects.
   // The last of a round may be the first of the next.

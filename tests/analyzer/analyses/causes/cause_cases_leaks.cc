@@ -171,6 +171,25 @@ SeededInput RolloutsLetGo(int updates, std::uint64_t bytes) {
   return run.Finish();
 }
 
+// Searches without gradients after the training: the nodes of each tree go when its search is over.
+SeededInput TreesLetGo(int searches, std::uint64_t bytes) {
+  const SeededFrame no_grad = {"/lib/torch/utils/_contextlib.py", 124, "decorate_context"};
+  SeededRun run({.capacity_bytes = 80 * kGiB});
+  Model(run, 6, 16 * kMiB);
+  Step(run, 6, 16 * kMiB, 16 * kMiB);
+  for (int search = 0; search < searches; ++search) {
+    Blocks nodes;
+    for (int turn = 0; turn < 16; ++turn) {
+      run.At({{"net.py", 33, "forward"}, {"tree.py", 9, "expand"}, no_grad, kMain});
+      run.Free(run.Allocate(2 * kMiB));
+      run.At({{"tree.py", 10, "expand"}, no_grad, kMain});
+      nodes.push_back(run.Allocate(bytes));
+    }
+    run.Free(nodes);
+  }
+  return run.Finish();
+}
+
 // A pool of samples fills up while the training runs: far less than a step takes.
 SeededInput PoolFillsUp(int steps, std::uint64_t bytes) {
   SeededRun run({.capacity_bytes = 80 * kGiB});
@@ -201,6 +220,7 @@ std::vector<HealthyCase> HealthyLeaks() {
   return {
       {"the cache emptied once an epoch", [] { return EmptiedEachStep(20, 10); }},
       {"rollouts that go with their update", [] { return RolloutsLetGo(4, 40 * kMiB); }},
+      {"trees that go with their search", [] { return TreesLetGo(6, 16 * kMiB); }},
       {"a pool that fills up", [] { return PoolFillsUp(12, 10 * kMiB); }},
   };
 }
