@@ -30,12 +30,6 @@ constexpr double kLeastGrown = 1.5;            // the last, by the first
 struct Rising {
   std::size_t sizes = 0;  // 0: it does not rise
   std::uint64_t bytes_each = 0;
-
-  // What grows as often as something that grows by far more may be computed from that.
-  bool MayBeOf(const Rising& other) const {
-    const bool is_as_often = sizes <= other.sizes + 1 && other.sizes <= sizes + 1;
-    return is_as_often && 2 * bytes_each < other.bytes_each;
-  }
 };
 
 Rising RisingOf(const std::vector<std::uint64_t>& sizes) {
@@ -82,7 +76,7 @@ class OwnedSearch {
         const LeakShape shape = ShapeOf(variable, *groups[i]);
         const bool is_of_evaluation = shape == LeakShape::kEvalGraph || shape == LeakShape::kEvalOutputs;
         if (!groups[i]->WasLetGo() || is_of_evaluation) {
-          Add(variable, *groups[i], out[shape]);
+          Add(variable, shape == LeakShape::kOther ? WithNewest(variable, *groups[i]) : *groups[i], out[shape]);
           continue;
         }
       }
@@ -106,6 +100,12 @@ class OwnedSearch {
     const Variable* variable = nullptr;
     trace::StackId line = trace::kNoStack;
     Rising rising = {};
+
+    // What grows as often as a variable of more bytes, and by far less, may be computed from that.
+    bool MayBeOf(const Replaced& other) const {
+      const bool is_as_often = rising.sizes <= other.rising.sizes + 1 && other.rising.sizes <= rising.sizes + 1;
+      return is_as_often && variable->bytes < other.variable->bytes && 2 * rising.bytes_each < other.rising.bytes_each;
+    }
   };
 
   void ReadBlocks() {
@@ -224,6 +224,14 @@ class OwnedSearch {
     return weights > 0 && absl::EndsWith(variable.name, "[]");
   }
 
+  // A list of sets of weights has the newest set too, whichever iteration made it.
+  KeptGroup WithNewest(const Variable& variable, KeptGroup group) const {
+    group.blocks = variable.blocks;
+    group.bytes = 0;
+    for (const std::size_t index : group.blocks) group.bytes += timeline_.blocks()[index].size_bytes;
+    return group;
+  }
+
   void Add(const Variable& variable, const KeptGroup& group, LeakGrowth& out) const {
     out.is_replaced = false;
     out.bytes += group.bytes;
@@ -260,8 +268,8 @@ class OwnedSearch {
   }
 
   void AddReplaced(const Replaced& one, std::map<LeakShape, LeakGrowth>& out) {
-    const bool may_be_computed = std::any_of(
-        replaced_.begin(), replaced_.end(), [&one](const Replaced& other) { return one.rising.MayBeOf(other.rising); });
+    const bool may_be_computed =
+        std::any_of(replaced_.begin(), replaced_.end(), [&one](const Replaced& other) { return one.MayBeOf(other); });
     if (may_be_computed) return;
     const auto [place, is_first] = out.try_emplace(ShapeOfReplaced(*one.variable, one.line));
     LeakGrowth& growth = place->second;

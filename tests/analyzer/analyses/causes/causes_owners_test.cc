@@ -202,6 +202,23 @@ TEST(OwnedCausesTest, AHistoryOfGradientsIsNoCopyOfTheModel) {
               "opt.s_hist[]", {CauseKind::kOutputsKept, CauseKind::kModelCopies});
 }
 
+// The newest set may be of the iteration that failed: the list has it as it has the others.
+TEST(OwnedCausesTest, AListOfModelsHasTheNewestToo) {
+  OwnedRun run;
+  run.Weights("model");
+  const auto keep_set = [&run](int) {
+    run.run().At({{"ensemble.py", 11, "add"}, kMain});
+    for (int layer = 0; layer < 6; ++layer) {
+      for (const std::uint64_t size : {32, 16}) run.Keep(size * kMiB, OwnerNamed("parameter", "members[].net.weight"));
+    }
+  };
+  run.Train(10, keep_set);
+  run.run().At({{"train.py", 20, "load_batch"}, kMain});
+  run.Keep(4 * kMiB, OwnerNamed("local", "batch"));
+  keep_set(10);
+  EXPECT_EQ(Diagnosis(run.FailInPass()).Of(CauseKind::kModelCopies).bytes, 11 * 288 * kMiB);
+}
+
 TEST(OwnedCausesTest, AnErrorThatIsKeptHoldsItsFrames) {
   OwnedRun run;
   run.Weights("model");
@@ -346,6 +363,27 @@ TEST(OwnedCausesTest, WhatIsComputedFromATensorThatGrowsIsNoCauseBesideIt) {
     grow("scores", "global", {"train.py", 41, "score"}, 32 * kMiB);
   });
   ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "model.queue", {CauseKind::kOutputsKept});
+}
+
+// Four caches grow together; a mask of the pass grows by more than one of them, and is less than they are.
+TEST(OwnedCausesTest, CachesThatGrowTogetherAreMoreThanWhatAPassMakesOfThem) {
+  OwnedRun run;
+  run.Weights("model");
+  Blocks caches(4, nullptr);
+  core::Block* mask = nullptr;
+  run.Train(24, [&](int step) {
+    const auto grow = [&](core::Block*& newest, SeededFrame at, std::uint64_t bytes_each, const trace::Holder& owner) {
+      run.run().At({at, kOwnersForward, kMain});
+      core::Block* const grown = run.Keep(static_cast<std::uint64_t>(step + 1) * bytes_each, owner);
+      if (newest != nullptr) run.run().Free(newest);
+      newest = grown;
+    };
+    for (core::Block*& cache : caches) {
+      grow(cache, {"cache.py", 7, "update"}, 32 * kMiB, OwnerNamed("attribute", "chats[].keys"));
+    }
+    grow(mask, {"mask.py", 9, "make"}, 80 * kMiB, OwnerNamed("local", "mask"));
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "chats[]");
 }
 
 // What each stage of a training leaves in a list: its optimizer, with a state for all that it trained.
