@@ -52,6 +52,7 @@ class OwnedSearch {
   OwnedSearch(const timeline::Timeline& timeline, const trace::StackTable* stacks, const Steps& steps,
               const HeldByName& held)
       : timeline_(timeline),
+        stacks_(stacks),
         held_(held),
         iterations_(timeline, stacks, steps.steps),
         frames_(timeline, stacks),
@@ -263,8 +264,29 @@ class OwnedSearch {
     const auto most = std::max_element(bytes_of.begin(), bytes_of.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     if (most->first == trace::kNoStack || 2 * most->second < variable.bytes) return;
-    const Rising& rising = RisingOfLine(most->first);
+    Rising rising = RisingOfLine(most->first);
+    if (rising.sizes == 0) rising = RisingByTurns(variable);
     if (rising.sizes > 0) replaced_.push_back({&variable, most->first, rising});
+  }
+
+  // Of a line that several tensors grow by in turns: most of the variable took the place of something slightly smaller.
+  Rising RisingByTurns(const Variable& variable) {
+    if (!grown_.has_value()) {
+      grown_.emplace();
+      for (const KeptGroup& group : KeptGroups(timeline_, iterations_, held_.moment, stacks_)) {
+        if (!group.is_replaced || group.WasLetGo()) continue;
+        for (const std::size_t index : group.blocks) (*grown_)[index] = {group.iterations, group.bytes_per_iteration};
+      }
+    }
+    std::uint64_t bytes = 0;
+    Rising out;
+    for (const std::size_t index : variable.blocks) {
+      const auto found = grown_->find(index);
+      if (found == grown_->end()) continue;
+      bytes += timeline_.blocks()[index].AskedBytes();
+      out = found->second;
+    }
+    return 2 * bytes > variable.bytes ? out : Rising{};
   }
 
   void AddReplaced(const Replaced& one, std::map<LeakShape, LeakGrowth>& out) {
@@ -335,6 +357,7 @@ class OwnedSearch {
   }
 
   const timeline::Timeline& timeline_;
+  const trace::StackTable* stacks_;
   const HeldByName& held_;
   Iterations iterations_;
   TorchStacks frames_;
@@ -345,6 +368,7 @@ class OwnedSearch {
   bool is_optimized_ = false;      // an optimizer is there
   std::map<trace::StackId, Rising> rising_;
   std::vector<Replaced> replaced_;
+  std::optional<std::map<std::size_t, Rising>> grown_;  // by block
 };
 
 }  // namespace

@@ -386,6 +386,26 @@ TEST(OwnedCausesTest, CachesThatGrowTogetherAreMoreThanWhatAPassMakesOfThem) {
   ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "chats[]");
 }
 
+// Each of four conversations grows token by token while its turn lasts: the line's sizes go up and down.
+TEST(OwnedCausesTest, CachesThatGrowInTurns) {
+  OwnedRun run(40 * kGiB);
+  run.Weights("model");
+  Blocks caches(4, nullptr);
+  std::vector<std::uint64_t> tokens(4, 0);
+  run.Train(16, [&](int) {
+    for (std::size_t chat = 0; chat < caches.size(); ++chat) {
+      for (const std::uint64_t more : {20, 1, 1, 1, 1}) {
+        run.run().At({{"cache.py", 7, "update"}, kOwnersForward, kMain});
+        tokens[chat] += more;
+        core::Block* const grown = run.Keep(tokens[chat] * 4 * kMiB, OwnerNamed("attribute", "chats[].keys"));
+        if (caches[chat] != nullptr) run.run().Free(caches[chat]);
+        caches[chat] = grown;
+      }
+    }
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "chats[]");
+}
+
 // What each stage of a training leaves in a list: its optimizer, with a state for all that it trained.
 TEST(OwnedCausesTest, OptimizersThatAListKeeps) {
   OwnedRun run;
