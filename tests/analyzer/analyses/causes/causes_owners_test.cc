@@ -1,5 +1,6 @@
 // Causes that owners prove: programs whose snapshot says who holds each block. Where the owner contradicts the shape of
 // lines and times, the owner wins; what a program needs to work is no leak.
+// Long because: one run with owners serves all cases.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
