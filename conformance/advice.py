@@ -14,12 +14,14 @@ import answers
 import venvs
 from bench import HERE, start
 from held_out import HELD_OUT
+from page_readers import PAGE_READERS
 from rows import Row, Verdict
 from seeds import SEEDS
 from sizes import mib
 
 SEEDED = os.path.join(HERE, 'seeded')
 SWEPT = ['--json', '--budget', '60']
+ALL = SEEDS + HELD_OUT + PAGE_READERS
 
 
 def noted(path):
@@ -130,4 +132,4 @@ def digest(seed):
 def rows():
     measures = {True: measure_sick, False: measure_healthy}
     return [Row('advice', seed.name, 20, lambda bench, s=seed: measures[bool(s.causes)](bench, s), is_usual=False,
-                is_measured=True, digest=digest(seed)) for seed in SEEDS + HELD_OUT]
+                is_measured=True, digest=digest(seed)) for seed in ALL]

@@ -11,9 +11,7 @@ import advice
 import histories
 import venvs
 from bench import PROGRAMS
-from held_out import HELD_OUT
 from rows import Row, Verdict
-from seeds import SEEDS
 from sizes import mib
 
 KEY = 'ashlar_names'
@@ -158,7 +156,7 @@ def tells_no_name(bench):
 
 def rows():
     measured = [Row('holders', seed.name, 20, lambda bench, s=seed: measure(bench, s), is_usual=False, is_measured=True,
-                    digest=advice.digest(seed)) for seed in SEEDS + HELD_OUT if seed.fails]
+                    digest=advice.digest(seed)) for seed in advice.ALL if seed.fails]
     return [Row('names', 'of a peak', 40, names_the_peak), Row('names', 'hidden', 40, tells_no_name),
             Row('names', 'all goes as without', 25, goes_as_without),
             Row('holders', 'nobody is asked', 60, asks_nobody, is_usual=False, is_measured=True)] + measured

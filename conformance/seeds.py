@@ -9,7 +9,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Seed:
-    name: str  # file.function, in the folder seeded; words may follow where one is used twice
+    name: str  # file.function, in the folder seeded, or a file that is the program; words may follow where one is used twice
     capacity: str
     causes: tuple = ()
     fails: bool = False  # a request fails
@@ -20,15 +20,16 @@ class Seed:
     flags: tuple = ()
 
     @property
-    def file(self):
-        return self.name.split('.')[0] + '.py'
+    def program(self):
+        """["leaks", "running_total"], or ["dcgan_average"] of a whole file."""
+        return self.name.split(' ')[0].split('.')
 
     @property
-    def function(self):
-        return self.name.split('.')[1].split(' ')[0]
+    def file(self):
+        return self.program[0] + '.py'
 
     def arguments(self):
-        return [self.function, *self.given]
+        return [*self.program[1:], *self.given]
 
 
 GRAPH, OUTPUTS, EVAL = ('graph_kept_alive',), ('outputs_kept', 'eval_accumulates'), ('eval_without_no_grad',)

@@ -232,6 +232,7 @@ absl::StatusOr<Why> WhyOf(const Explanation& so_far, analyses::CauseContext cont
   context.device = {so_far.memory.accounting.total_bytes, options.device_used_bytes,
                     AllRanks(*context.history->timeline, options), options.calls_fused_attention,
                     options.shared_device};
+  context.fails_again = options.run_again.has_value() && !options.run_again->ends;
   whatif::WhatIfSettings settings;
   settings.baseline = *context.history->options;
   settings.capacity_bytes = so_far.what_ifs.capacity_bytes;

@@ -27,8 +27,9 @@ MIB = 1 << 20
 class TensorBase(object):
     """As PyTorch's C class: what is asked of it is in descriptors of the class."""
 
-    def __init__(self, address, node=None):
+    def __init__(self, address, node=None, nbytes=MIB):
         self._address, self._node, self._grad = address, node, None
+        self._nbytes = nbytes
 
     is_leaf = property(lambda self: self._node is None)
     retains_grad = property(lambda self: False)
@@ -37,6 +38,7 @@ class TensorBase(object):
     layout = property(lambda self: "strided")
     requires_grad = property(lambda self: True)
     dtype = property(lambda self: Torch.float32)
+    nbytes = property(lambda self: self._nbytes)
 
 
 class StorageBase(object):
@@ -133,7 +135,7 @@ class Device(object):
         self.blocks.append({"address": self.next, "size": size, "requested_size": size - 24, "state": "active_allocated",
                             "frames": list(frames)})
         self.next += size
-        return TensorBase(self.blocks[-1]["address"], node)
+        return TensorBase(self.blocks[-1]["address"], node, size - 24)
 
     def snapshot(self):
         return {"segments": [{"address": self.address, "segment_pool_id": (0, 0), "blocks": self.blocks}]}
@@ -221,6 +223,30 @@ class Named(unittest.TestCase):
         self.assertEqual([one["nodes"] for one in taken["holders"] if one["kind"] == "graph"], [3])
         del total, last
 
+    def test_a_whole_tensor_comes_before_a_part_of_it(self):
+        device = Device()
+        bank = types.SimpleNamespace(features=device.tensor(4 * MIB))
+        rows = [TensorBase(bank.features._address) for _ in range(12)]
+        whole = device.tensor(4 * MIB)
+        rows.append(TensorBase(whole._address))
+        cut, whole = rows.pop(), None
+        taken = self.check(device, ("attribute", "bank.features"), ("local", "cut"))
+        self.assertEqual(said(taken, "traits"), [None, ["part"]])
+        self.assertIn("rows[]", [taken["holders"][one]["name"] for one in taken["blocks"][0][2]])
+        del bank, rows, cut
+
+    def test_a_name_is_of_parts_where_all_of_them_are(self):
+        device, kept = Device(), []
+        for part in (2, 1, 2):
+            kept.append(TensorBase(device.tensor(4 * MIB)._address, nbytes=4 * MIB // part - 24))
+        taken = self.check(device, *[("element", "kept[]")] * 3)
+        self.assertEqual(said(taken, "traits"), [None] * 3)
+        del kept[1]
+        device.blocks[1]["state"] = "inactive"
+        taken = names_of(device)
+        self.assertEqual(said(taken, "traits"), [["part"]] * 2)
+        del kept
+
     def test_a_graph_keeps_a_leaf_and_its_gradient(self):
         device = Device()
         leaf = device.tensor()
@@ -243,6 +269,43 @@ class Named(unittest.TestCase):
         code = _call_impl.__code__.replace(co_filename=os.path.join("torch", "nn", "modules", "module.py"))
         types.FunctionType(code, globals(), "_call_impl", None, _call_impl.__closure__)(state)
         del logits, state
+
+    def test_a_state_of_a_module_keeps_the_graph_it_shares(self):
+        device = Device()
+        node = FunctionBase([device.tensor()])
+        logits = device.tensor(node=FunctionBase((), (node,)))
+        model = Module()
+        model.hidden = (device.tensor(node=node),)
+        node = None
+        self.check(device, ("graph", "model.hidden[]"), ("local", "logits"), ("element", "model.hidden[]"))
+        del logits, model
+
+    def test_what_a_call_reaches_has_the_program_s_name(self):
+        device = Device()
+        inner = Module({"weight": device.tensor()})
+        inner.cache = [device.tensor()]
+        model = Module((), {"inner": inner})
+        inner = None
+
+        def _call_impl(module, given):  # as PyTorch's module.py has it
+            return self.check(device, ("parameter", "model.inner.weight"), ("element", "model.inner.cache[]"),
+                              ("local", "given"))
+
+        code = _call_impl.__code__.replace(co_filename=os.path.join("torch", "nn", "modules", "module.py"))
+        call = types.FunctionType(code, globals(), "_call_impl", None, _call_impl.__closure__)
+        taken = call(model._modules["inner"], device.tensor())
+        self.assertEqual(said(taken, "traits"), [None, None, ["in_call"]])
+        del model
+
+    def test_what_a_deep_copy_has_made_so_far_is_of_the_call(self):
+        device = Device()
+
+        def deepcopy(memo):
+            return self.check(device, ("element", "memo[]"))
+
+        code = deepcopy.__code__.replace(co_filename=os.path.join(os.path.dirname(os.__file__), "copy.py"))
+        taken = types.FunctionType(code, globals(), "deepcopy", None, deepcopy.__closure__)({7: device.tensor()})
+        self.assertEqual(said(taken, "traits"), [["in_call"]])
 
     def test_what_a_node_of_the_program_s_own_stores_is_its_graph_s(self):
         device = Device()
@@ -584,16 +647,15 @@ class Bounds(unittest.TestCase):
         self.assertEqual(taken["live_bytes"], sum(one["bytes"] for one in taken["holders"]))
         del kept
 
-    def test_the_first_three_and_then_a_tenth_of_the_run(self):
+    def test_the_first_three_and_five_seconds_and_then_a_hundredth_of_the_run(self):
         names = holders.Names()
-        names.walks, names.seconds = 3, 1.0
-        names.began -= 5
-        self.assertFalse(names.is_due())
-        names.began -= 10
+        names.walks, names.seconds = 3, 4.9
         self.assertTrue(names.is_due())
-        names.seconds, names.began = 5.0, names.began - 1000
+        names.seconds, names.began = 6.0, names.began - 50
         self.assertFalse(names.is_due())
-        names.walks = 2
+        names.began -= 100
+        self.assertTrue(names.is_due())
+        names.seconds, names.walks = 60.0, 2
         self.assertTrue(names.is_due())
 
     def said(self, torch):

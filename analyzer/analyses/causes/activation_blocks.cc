@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -106,8 +107,8 @@ class RowWidths {
     width_bytes_ = CommonWidth(vectors);
   }
 
-  // Of the norms and biases of a transformer, which are as wide as the model or three or four times that. 0 where the
-  // weights have many widths, as those of convolutions do.
+  // Of the norms and biases of a transformer, which are as wide as the model or three or four times that, or a few of
+  // them twice that. 0 where the weights have many widths, as those of convolutions do.
   std::uint64_t width_bytes() const { return width_bytes_; }
 
   // Whether rows of `row_bytes` are as wide as the model, whose rows have `width_bytes`, or as what a weight makes of
@@ -129,6 +130,7 @@ class RowWidths {
   static constexpr std::uint64_t kLeastVectorBytes = 512;
   static constexpr std::uint64_t kMostVectorBytes = 64 * 1024;
   static constexpr std::size_t kLeastVectors = 4;  // of a width that layers repeat
+  static constexpr std::size_t kLeastOfWidth = 3;  // norms and biases of a layer that are as wide as the model
 
   static std::uint64_t CommonWidth(const std::map<std::uint64_t, std::size_t>& vectors) {
     std::uint64_t width = 0;
@@ -141,6 +143,7 @@ class RowWidths {
     std::size_t narrower = 0;
     for (const auto& [bytes, count] : vectors) {
       if (count < kLeastVectors || bytes == width || bytes == 3 * width || bytes == 4 * width) continue;
+      if (bytes == 2 * width && kLeastOfWidth * count <= most) continue;  // one of a layer that has several
       if (bytes > width || ++narrower > 1) return 0;
     }
     return width;
@@ -398,17 +401,55 @@ void FindLogitsBySizes(const CauseContext& context, const ProgramMemory& memory,
 
 }  // namespace
 
+namespace {
+
+// Lines of the pass that make more blocks as large as the logits than its loss does: those of layers.
+std::set<trace::StackId> LinesOfLayers(const CauseContext& context, const ProgramMemory& memory,
+                                       std::uint64_t logits_bytes) {
+  std::map<trace::StackId, std::size_t> counts;
+  const auto blocks = context.history->timeline->blocks();
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const bool is_of_pass = memory.Current()->begin <= blocks[i].alloc_event &&
+                            blocks[i].alloc_event <= context.history->moment && blocks[i].stack != trace::kNoStack;
+    if (is_of_pass && IsAsLargeAs(memory.RequestedBytes(i), logits_bytes)) ++counts[blocks[i].stack];
+  }
+  std::set<trace::StackId> lines;
+  std::size_t of_loss = 1;
+  for (const auto& [stack, count] : counts) {
+    if (AnyFrame(context, stack, IsClassLossFrame)) {
+      of_loss = std::max(of_loss, count);
+    } else {
+      lines.insert(stack);
+    }
+  }
+  for (auto line = lines.begin(); line != lines.end();) {
+    line = counts[*line] > of_loss ? std::next(line) : lines.erase(line);
+  }
+  return lines;
+}
+
+}  // namespace
+
 LogitBlocks FindLogits(const CauseContext& context, const ProgramMemory& memory) {
   LogitBlocks out;
   if (memory.Current() == nullptr) return out;
   out.bytes_each = LossBytes(context, memory);
-  if (out.bytes_each < kMiB) FindLogitsBySizes(context, memory, out);
+  std::set<trace::StackId> layers;
+  if (out.bytes_each < kMiB) {
+    FindLogitsBySizes(context, memory, out);
+  } else {
+    layers = LinesOfLayers(context, memory, out.bytes_each);
+  }
   if (out.bytes_each < kMiB) return out;
+  const Indices piled = OwnedLeakBlocks(context);
+  const auto is_of_logits = [&](std::size_t index) {
+    const timeline::BlockSpan& block = context.history->timeline->blocks()[index];
+    return block.alloc_event >= memory.Current()->begin && layers.count(block.stack) == 0 &&
+           !std::binary_search(piled.begin(), piled.end(), index) &&
+           IsAsLargeAs(memory.RequestedBytes(index), out.bytes_each);
+  };
   for (const Indices* const indices : {&memory.activations(), &memory.gradients(), &memory.recomputed()}) {
-    for (const std::size_t index : *indices) {
-      const bool is_new = context.history->timeline->blocks()[index].alloc_event >= memory.Current()->begin;
-      if (is_new && IsAsLargeAs(memory.RequestedBytes(index), out.bytes_each)) out.blocks.push_back(index);
-    }
+    std::copy_if(indices->begin(), indices->end(), std::back_inserter(out.blocks), is_of_logits);
   }
   const std::uint64_t bytes = memory.BytesOf(out.blocks);
   if (!IsMaterial(context, bytes) ||

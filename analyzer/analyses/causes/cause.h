@@ -170,6 +170,7 @@ struct CauseContext {
   std::optional<CauseHistory> history = {};
   std::optional<OomMessageVerdict> message = {};
   CauseDevice device = {};
+  bool fails_again = false;  // the program ran out of memory, too, under a setting that gets past the failed request
 };
 
 // What is known beside a timeline; what is not is nullptr or empty.

@@ -85,9 +85,8 @@ CauseFinding DetectActivationsSaved(const CauseContext& context) {
                                                 context.history->stacks, context.history->steps);
   others.insert(others.end(), failed.begin(), failed.end());  // an exception's, not this pass's
   const bool are_owners_known = context.history->Owners() != nullptr;
-  for (const LeakGrowth& leak : context.history->leaks) {
-    if (are_owners_known) others.insert(others.end(), leak.blocks.begin(), leak.blocks.end());
-  }
+  const Indices piled = OwnedLeakBlocks(context);
+  others.insert(others.end(), piled.begin(), piled.end());
   Indices saved = Without(memory.activations(), others);
   saved.insert(saved.end(), memory.recomputed().begin(), memory.recomputed().end());
   std::sort(saved.begin(), saved.end());

@@ -20,6 +20,9 @@ namespace ashlar::analyses {
 namespace {
 
 constexpr std::size_t kSureSteps = 4;  // iterations over which a leak grew
+// Of what is allocated, where no request failed and no owner tells: below it a buffer that fills up is what a method
+// takes, and nothing to mend.
+constexpr double kLeastKeptThatFits = 0.15;
 
 std::vector<LiveBlock> BlocksOf(const CauseContext& context, const LeakGrowth& leak) {
   std::vector<LiveBlock> out;
@@ -50,7 +53,7 @@ CauseFinding OwnedFinding(const CauseContext& context, CauseKind kind, const Lea
   out.stacks = StacksOf(blocks);
   out.holders = leak.holders;
   const std::string amount = absl::StrCat(FormatBytes(leak.bytes), " in ", blocks.size(), " blocks");
-  if (leak.shape == LeakShape::kCache) {
+  if (leak.is_replaced) {
     out.evidence.push_back(absl::StrCat(OwnersText(leak.holders), leak.holders.size() == 1 ? " grew " : " grew each ",
                                         leak.steps, " times by about ", FormatBytes(leak.bytes_per_step), " to ",
                                         amount, "; ", MostFrom(context, blocks)));
@@ -69,7 +72,8 @@ CauseFinding LeakFinding(const CauseContext& context, CauseKind kind, LeakShape 
   if (context.history->Owners() != nullptr) {
     return is_felt ? OwnedFinding(context, kind, *leak) : Absent(kind, MostHeld(context));
   }
-  if (!is_felt) {
+  const bool fits = !ShortageAt(context).has_value();
+  if (!is_felt || (fits && !IsShareOf(leak->bytes, kLeastKeptThatFits, AllocatedBytes(context)))) {
     return Absent(kind,
                   absl::StrCat(words, " of earlier iterations hold ", FormatBytes(leak == nullptr ? 0 : leak->bytes)));
   }
@@ -97,8 +101,16 @@ CauseFinding DetectGraphKeptAlive(const CauseContext& context) {
   return out;
 }
 
+// A slice, an index or a chunk is a view: of what was computed all stays.
+void SayParts(CauseFinding& out) {
+  if (out.holders.empty() || !out.holders.front().Is("part")) return;
+  out.change = &changes::kCopyOfPart;
+  out.evidence.push_back("what it keeps are views of a part of larger tensors, and each keeps the whole of its tensor");
+}
+
 CauseFinding DetectOutputsKept(const CauseContext& context) {
   CauseFinding out = LeakFinding(context, CauseKind::kOutputsKept, LeakShape::kOutputs, "Outputs");
+  SayParts(out);
   if (!out.holders.empty() && out.holders.front().container == "lru_cache") out.change = &changes::kBoundedCache;
   SayLines(context, LeakShape::kOutputs, " lines left some; the other blocks of their iterations are gone", out);
   return out;
@@ -126,6 +138,7 @@ CauseFinding DetectKvCacheGrows(const CauseContext& context) {
 CauseFinding DetectEvalOutputs(const CauseContext& context) {
   CauseFinding out =
       LeakFinding(context, CauseKind::kEvalAccumulates, LeakShape::kEvalOutputs, "Outputs of an evaluation");
+  SayParts(out);
   SayLines(context, LeakShape::kEvalOutputs, " lines left some; the other blocks of their iterations are gone", out);
   return out;
 }

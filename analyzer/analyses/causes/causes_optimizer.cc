@@ -146,7 +146,11 @@ CauseFinding OwnedState(const CauseContext& context, const HeldByName& held) {
     out.evidence.push_back(absl::StrCat(OwnersText(out.holders), out.holders.size() == 1 ? " grows" : " grow",
                                         " in each of ", leak->steps, " steps to ", FormatBytes(leak->bytes), " in ",
                                         leak->blocks.size(), " blocks"));
-    if (out.holders.front().kind != "optimizer_state") out.change = &changes::kCutHistory;
+    if (out.holders.front().kind != "optimizer_state") {
+      out.change = &changes::kCutHistory;
+    } else if (OptimizerName(out.holders.front().name).empty()) {  // a list of what has an optimizer
+      out.change = &changes::kNewestOptimizer;
+    }
     return out;
   }
   std::map<std::tuple<std::string, std::string, std::string>, Variable> left;

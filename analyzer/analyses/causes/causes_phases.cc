@@ -56,13 +56,15 @@ struct LineUse {
   std::vector<LiveBlock> live = {};
 };
 
-// Every evaluation stack: its allocations in the window up to the moment, and its live blocks.
+// Every evaluation stack: its allocations in the window up to a failure, and its live blocks of the moment. Where none
+// failed all of the window counts: what a line made then may go, and as much come again.
 std::map<trace::StackId, LineUse> EvaluationUse(const CauseContext& context) {
   const ProgramParts parts(context.history->stacks);
+  const EventIndex last = ShortageAt(context).has_value() ? context.history->moment : timeline::kNever;
   std::map<trace::StackId, LineUse> out;
   for (const BlockSpan& block : context.history->timeline->blocks()) {
     const ProgramPart part = parts.Of(block.stack);
-    if (!IsEvaluating(part) || block.alloc_event < 0 || block.alloc_event > context.history->moment) continue;
+    if (!IsEvaluating(part) || block.alloc_event < 0 || block.alloc_event > last) continue;
     LineUse& use = out[block.stack];
     ++use.allocations;
     if (block.IsLiveAfter(context.history->moment)) use.live.push_back({&block, part});
@@ -149,6 +151,20 @@ EvaluationKept KeptByGraph(const CauseContext& context, const TorchStacks& frame
   return out;
 }
 
+// Of these, what attempts that ran out of memory had made.
+std::uint64_t BytesOfFailed(const CauseContext& context, const std::vector<LiveBlock>& blocks) {
+  const CauseHistory& history = *context.history;
+  const std::vector<std::size_t> failed =
+      BlocksOfFailedAttempts(*history.timeline, history.moment, history.stacks, history.steps);
+  const std::set<std::size_t> of_failed(failed.begin(), failed.end());
+  std::uint64_t out = 0;
+  for (const LiveBlock& live : blocks) {
+    const auto index = static_cast<std::size_t>(live.block - history.timeline->blocks().data());
+    if (of_failed.count(index) > 0) out += live.block->size_bytes;
+  }
+  return out;
+}
+
 // By the graphs themselves: those that pile up in an evaluation, or the one of a pass through modules in eval mode that
 // no backward pass has followed.
 CauseFinding OwnedEvaluation(const CauseContext& context, const HeldByName& held, const TorchStacks& frames) {
@@ -194,6 +210,7 @@ CauseFinding DetectEvalWithoutNoGrad(const CauseContext& context) {
   }
   const std::uint64_t bytes = BytesOf(best.blocks);
   if (best.blocks.empty() || !IsMaterial(context, bytes)) return Absent(kKind, best.counter_evidence);
+  if (2 * BytesOfFailed(context, best.blocks) > bytes) return Absent(kKind, "most of it is of passes that failed");
   CauseFinding out = Found(kKind, Confidence::kLikely, bytes);
   out.stacks = StacksOf(best.blocks);
   out.evidence.push_back(absl::StrCat(best.evidence, "; ", MostFrom(context, best.blocks)));

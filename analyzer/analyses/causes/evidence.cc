@@ -67,6 +67,7 @@ bool IsTrifle(const CauseContext& context, std::uint64_t bytes) {
 bool IsShortOfMemory(const CauseContext& context) {
   const std::optional<Shortage> shortage = ShortageAt(context);
   if (!shortage.has_value() || shortage->MissingBytes() == 0) return false;
+  if (context.fails_again) return true;
   const timeline::Totals& totals = context.history->timeline->TotalsAfter(context.history->moment);
   const bool is_over =
       totals.active_bytes + shortage->request_bytes > totals.reserved_bytes + shortage->device_free_bytes;
@@ -171,6 +172,16 @@ const LeakGrowth* LeakOf(const CauseContext& context, LeakShape shape) {
   const auto found =
       std::find_if(leaks.begin(), leaks.end(), [shape](const LeakGrowth& leak) { return leak.shape == shape; });
   return found == leaks.end() ? nullptr : &*found;
+}
+
+std::vector<std::size_t> OwnedLeakBlocks(const CauseContext& context) {
+  std::vector<std::size_t> out;
+  if (context.history->Owners() == nullptr) return out;
+  for (const LeakGrowth& leak : context.history->leaks) {
+    out.insert(out.end(), leak.blocks.begin(), leak.blocks.end());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 std::string OwnersText(const std::vector<trace::Holder>& holders) {

@@ -56,7 +56,8 @@ struct Shortage {
 std::optional<Shortage> ShortageAt(const CauseContext& context);
 
 // Whether the program itself asked for more than there was: even without holes the request does not fit, or the holes
-// are too small to be felt. False without a failure, and where a limit or holes stopped it.
+// are too small to be felt, or the program fails again where they are not. False without a failure, and where a limit
+// or holes stopped it.
 bool IsShortOfMemory(const CauseContext& context);
 
 // What an allocator without any holes would not have reserved: at a failure what is free in the cache, else how far the
@@ -106,6 +107,10 @@ std::string MostFrom(const CauseContext& context, const std::vector<LiveBlock>& 
 
 // What piles up in this way, of several the most bytes; nullptr: nothing does.
 const LeakGrowth* LeakOf(const CauseContext& context, LeakShape shape);
+
+// What piles up by the word of its owners, in order of its blocks: it is not of the pass under way. Empty
+// where owners are not known.
+std::vector<std::size_t> OwnedLeakBlocks(const CauseContext& context);
 
 // --- owners: for where CauseHistory::Owners() is not nullptr ---
 // "`losses[]` in train.py:31 train"; of several the first two.

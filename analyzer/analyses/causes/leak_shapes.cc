@@ -125,8 +125,9 @@ class ShapeSearch {
     std::map<LeakShape, LeakGrowth> out;
     for (const KeptGroup& group : groups_) {
       const LeakShape shape = ShapeOf(group, is_graph);
-      const bool is_evaluation = shape == LeakShape::kEvalGraph || shape == LeakShape::kEvalOutputs;
-      if ((group.WasLetGo() && !is_evaluation) || IsOfFailedAttempts(group)) continue;
+      // What an evaluation collects is too much where a request failed beside it; its graph always is.
+      const bool is_too_much = shape == LeakShape::kEvalGraph || (shape == LeakShape::kEvalOutputs && IsFailure());
+      if (((group.WasLetGo() || IsLetGoLater(group)) && !is_too_much) || IsOfFailedAttempts(group)) continue;
       Add(group, shape, out[shape]);
     }
     std::vector<LeakGrowth> sorted;
@@ -286,6 +287,23 @@ class ShapeSearch {
       return LeakShape::kHooks;
     const bool follows_training = !backward_.empty() && IsWithoutBackward(born);
     return IsEvaluation(frames.part) || follows_training ? LeakShape::kEvalOutputs : LeakShape::kOutputs;
+  }
+
+  bool IsFailure() const { return !timeline_.oom_events().empty() && timeline_.oom_events().back() == moment_; }
+
+  // Whether most of it goes after the moment, and its line makes as much again: what a round of the program collects.
+  // The last of a round may be the first of the next.
+  bool IsLetGoLater(const KeptGroup& group) const {
+    const auto blocks = timeline_.blocks();
+    std::vector<EventIndex> freed;
+    for (const std::size_t index : group.blocks) freed.push_back(blocks[index].free_requested_event);
+    std::sort(freed.begin(), freed.end());
+    const EventIndex gone = freed[freed.size() * 3 / 4];
+    if (gone >= timeline_.event_count()) return false;
+    const auto again = std::count_if(blocks.begin(), blocks.end(), [&](const BlockSpan& block) {
+      return block.stack == group.stack && block.alloc_event > gone;
+    });
+    return 2 * static_cast<std::size_t>(again) >= group.blocks.size();
   }
 
   bool IsOfFailedAttempts(const KeptGroup& group) const {

@@ -70,6 +70,7 @@ struct LeakGrowth {
   std::vector<std::size_t> blocks = {};     // indices in Timeline::blocks(), by group
   std::size_t lines = 0;                    // stacks that allocated them
   std::vector<trace::Holder> holders = {};  // the variables that keep them, most bytes first; empty: told by lines
+  bool is_replaced = false;                 // each variable has the last and largest alone of what its line made
 };
 
 // Most bytes first; none where nothing piles up. `held` may be nullptr.

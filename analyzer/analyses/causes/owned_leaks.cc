@@ -52,6 +52,7 @@ class OwnedSearch {
   OwnedSearch(const timeline::Timeline& timeline, const trace::StackTable* stacks, const Steps& steps,
               const HeldByName& held)
       : timeline_(timeline),
+        stacks_(stacks),
         held_(held),
         iterations_(timeline, stacks, steps.steps),
         frames_(timeline, stacks),
@@ -76,12 +77,13 @@ class OwnedSearch {
         const LeakShape shape = ShapeOf(variable, *groups[i]);
         const bool is_of_evaluation = shape == LeakShape::kEvalGraph || shape == LeakShape::kEvalOutputs;
         if (!groups[i]->WasLetGo() || is_of_evaluation) {
-          Add(variable, *groups[i], out[shape]);
+          Add(variable, shape == LeakShape::kOther ? WithNewest(variable, *groups[i]) : *groups[i], out[shape]);
           continue;
         }
       }
-      AddReplaced(variable, out);
+      FindReplaced(variable);
     }
+    for (const Replaced& one : replaced_) AddReplaced(one, out);
     if (out.empty() && !variables_.empty()) AddFilled(variables_.front(), out);
     std::vector<LeakGrowth> sorted;
     for (auto& [shape, growth] : out) {
@@ -94,6 +96,19 @@ class OwnedSearch {
   }
 
  private:
+  // A variable whose few blocks are the last and largest of what their line made.
+  struct Replaced {
+    const Variable* variable = nullptr;
+    trace::StackId line = trace::kNoStack;
+    Rising rising = {};
+
+    // What grows as often as a variable of more bytes, and by far less, may be computed from that.
+    bool MayBeOf(const Replaced& other) const {
+      const bool is_as_often = rising.sizes <= other.rising.sizes + 1 && other.rising.sizes <= rising.sizes + 1;
+      return is_as_often && variable->bytes < other.variable->bytes && 2 * rising.bytes_each < other.rising.bytes_each;
+    }
+  };
+
   void ReadBlocks() {
     for (const BlockSpan& block : timeline_.blocks()) {
       if (block.alloc_event < 0 || block.alloc_event > held_.moment) continue;
@@ -210,7 +225,16 @@ class OwnedSearch {
     return weights > 0 && absl::EndsWith(variable.name, "[]");
   }
 
+  // A list of sets of weights has the newest set too, whichever iteration made it.
+  KeptGroup WithNewest(const Variable& variable, KeptGroup group) const {
+    group.blocks = variable.blocks;
+    group.bytes = 0;
+    for (const std::size_t index : group.blocks) group.bytes += timeline_.blocks()[index].size_bytes;
+    return group;
+  }
+
   void Add(const Variable& variable, const KeptGroup& group, LeakGrowth& out) const {
+    out.is_replaced = false;
     out.bytes += group.bytes;
     out.bytes_per_step += group.bytes / group.span;
     out.steps = std::max(out.steps, group.iterations);
@@ -228,8 +252,7 @@ class OwnedSearch {
     if (!is_small) out.holders.push_back(variable.Holder(held_));
   }
 
-  // A variable whose few blocks are the last and largest of what their line made.
-  void AddReplaced(const Variable& variable, std::map<LeakShape, LeakGrowth>& out) {
+  void FindReplaced(const Variable& variable) {
     const std::uint64_t parameters =
         variable.BytesOf(held_, [](const trace::Holder& holder) { return holder.kind == "parameter"; });
     const bool can_be = variable.role == OwnerRole::kVariable || variable.role == OwnerRole::kWeights;
@@ -241,14 +264,44 @@ class OwnedSearch {
     const auto most = std::max_element(bytes_of.begin(), bytes_of.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     if (most->first == trace::kNoStack || 2 * most->second < variable.bytes) return;
-    const Rising& rising = RisingOfLine(most->first);
-    if (rising.sizes == 0) return;
-    LeakGrowth& growth = out[ShapeOfReplaced(variable, most->first)];
-    for (const std::size_t index : variable.blocks) growth.bytes += timeline_.blocks()[index].size_bytes;
-    growth.bytes_per_step += rising.bytes_each * variable.blocks.size();
-    growth.steps = std::max(growth.steps, rising.sizes);
-    growth.blocks.insert(growth.blocks.end(), variable.blocks.begin(), variable.blocks.end());
-    AddOwner(variable, growth);
+    Rising rising = RisingOfLine(most->first);
+    if (rising.sizes == 0) rising = RisingByTurns(variable);
+    if (rising.sizes > 0) replaced_.push_back({&variable, most->first, rising});
+  }
+
+  // Of a line that several tensors grow by in turns: most of the variable took the place of something slightly smaller.
+  Rising RisingByTurns(const Variable& variable) {
+    if (!grown_.has_value()) {
+      grown_.emplace();
+      for (const KeptGroup& group : KeptGroups(timeline_, iterations_, held_.moment, stacks_)) {
+        if (!group.is_replaced || group.WasLetGo()) continue;
+        for (const std::size_t index : group.blocks) (*grown_)[index] = {group.iterations, group.bytes_per_iteration};
+      }
+    }
+    std::uint64_t bytes = 0;
+    Rising out;
+    for (const std::size_t index : variable.blocks) {
+      const auto found = grown_->find(index);
+      if (found == grown_->end()) continue;
+      bytes += timeline_.blocks()[index].AskedBytes();
+      out = found->second;
+    }
+    return 2 * bytes > variable.bytes ? out : Rising{};
+  }
+
+  void AddReplaced(const Replaced& one, std::map<LeakShape, LeakGrowth>& out) {
+    const bool may_be_computed =
+        std::any_of(replaced_.begin(), replaced_.end(), [&one](const Replaced& other) { return one.MayBeOf(other); });
+    if (may_be_computed) return;
+    const auto [place, is_first] = out.try_emplace(ShapeOfReplaced(*one.variable, one.line));
+    LeakGrowth& growth = place->second;
+    if (is_first) growth.is_replaced = true;
+    const std::vector<std::size_t>& blocks = one.variable->blocks;
+    for (const std::size_t index : blocks) growth.bytes += timeline_.blocks()[index].size_bytes;
+    growth.bytes_per_step += one.rising.bytes_each * blocks.size();
+    growth.steps = std::max(growth.steps, one.rising.sizes);
+    growth.blocks.insert(growth.blocks.end(), blocks.begin(), blocks.end());
+    AddOwner(*one.variable, growth);
   }
 
   // Where the trace has no iterations: a container that holds most of all memory, and all that its line has made since
@@ -304,6 +357,7 @@ class OwnedSearch {
   }
 
   const timeline::Timeline& timeline_;
+  const trace::StackTable* stacks_;
   const HeldByName& held_;
   Iterations iterations_;
   TorchStacks frames_;
@@ -313,6 +367,8 @@ class OwnedSearch {
   std::set<std::size_t> trained_;  // iterations with a backward pass
   bool is_optimized_ = false;      // an optimizer is there
   std::map<trace::StackId, Rising> rising_;
+  std::vector<Replaced> replaced_;
+  std::optional<std::map<std::size_t, Rising>> grown_;  // by block
 };
 
 }  // namespace

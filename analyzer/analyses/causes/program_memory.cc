@@ -175,7 +175,9 @@ std::optional<std::vector<std::size_t>*> ProgramMemory::ListOfOwner(std::size_t 
     case OwnerRole::kVariable: {
       if (owner->kind == "local" || owner->Is("in_call")) return std::nullopt;
       const bool is_older = Current() != nullptr && timeline_.blocks()[index].alloc_event < Current()->begin;
-      return is_older ? &lasting_ : nullptr;
+      if (is_older) return &lasting_;
+      if (!absl::StrContains(owner->name, "[]")) return std::nullopt;  // a list may keep what many passes made
+      return nullptr;
     }
     case OwnerRole::kHook:
     case OwnerRole::kError:

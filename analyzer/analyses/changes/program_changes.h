@@ -158,12 +158,18 @@ inline constexpr ProgramChange kBreakCycle{
     .python =
         "ctx.save_for_backward(output)  # not: ctx.output = output; weakref.ref(parent) of a child\n"
         "gc.collect()  # every few steps, where the cycle cannot go"};
+inline constexpr ProgramChange kCopyOfPart{
+    .sentence = "keep a copy of the part: a view keeps the whole tensor that it was cut from",
+    .python = "kept.append(hidden[:, 0].clone())  # or .cpu(); not: kept.append(hidden[:, 0])"};
 inline constexpr ProgramChange kCutHistory{
     .sentence = "let the optimizer keep the last few steps alone",
     .python = "del history[:-10]  # after each append; torch.optim.LBFGS(..., history_size=10)"};
 inline constexpr ProgramChange kDropOptimizer{
     .sentence = "let the optimizer go with its model: it keeps parameters, gradients and state",
     .python = "del model, optimizer"};
+inline constexpr ProgramChange kNewestOptimizer{
+    .sentence = "keep the newest optimizer alone: each keeps a state of its own for all its parameters",
+    .python = "optimizers.clear()  # before the next one is made, with what holds one"};
 inline constexpr ProgramChange kCacheWithRoom{
     .sentence = "give the cache its room from the start, and drop it when its sequence ends",
     .python =

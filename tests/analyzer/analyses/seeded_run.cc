@@ -154,6 +154,7 @@ Diagnosis::Diagnosis(const SeededInput& input) {
   facts.device.device_used_bytes = input.device_used_bytes;
   facts.device.ranks = input.ranks;
   context_ = analyses::ContextOf(*timeline_, facts);
+  context_.fails_again = input.fails_again;
   causes_ = analyses::FindCauses(context_);
 }
 

@@ -44,6 +44,7 @@ struct SeededInput {
   std::optional<std::uint64_t> total_bytes = {};
   std::optional<std::uint64_t> device_used_bytes = {};
   std::vector<analyses::RankPeak> ranks = {};
+  bool fails_again = false;  // CauseContext::fails_again
 };
 
 class SeededRun final : public trace::EventSink {

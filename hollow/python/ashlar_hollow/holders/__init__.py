@@ -22,7 +22,7 @@ import time
 from . import calls, libraries, record, roots, tensors
 from .record import KEY, OUT_OF_MEMORY, PEAK, PEAK_KEY
 from .redaction import Redaction
-from .walk import Bounded, Limits, Walk
+from .walk import ON_A_BUSY_MACHINE, Bounded, Limits, Walk
 
 __all__ = ["KEY", "PEAK_KEY", "Limits", "Names", "Redaction", "looks_of", "refused"]
 
@@ -31,7 +31,9 @@ _A_LONG_TIME = 1000.0  # seconds between switches of threads
 
 
 FIRST_WALKS = 3
-SHARE = 10  # all looks take one second in so many, where more are due than the first
+FIRST_SECONDS = 5.0  # of walks that are due whatever the run takes: the failure that ends a program is its last
+LATER_SHARE = 100  # of the run, beyond them
+SHARE = 10  # all looks at peaks take one second in so many
 FIRST_LOOK_SECONDS = 0.1  # what the first one is taken to need
 
 
@@ -66,7 +68,7 @@ def refused(torch):
 
 
 class Names(object):
-    """What a process takes: the first walks, then as many as take little of its time. Nothing comes out but a line.
+    """What a process takes: the first walks, then as many as take little time. Nothing comes out but a line.
 
     `began`: when the process did, by time.monotonic(). `redaction`: None, or what hides the program's names.
     """
@@ -80,7 +82,8 @@ class Names(object):
         self.peak, self.seconds_of_peak = None, FIRST_LOOK_SECONDS  # the record of the newest peak, and what it took
 
     def is_due(self):
-        return self.walks < FIRST_WALKS or self.seconds < min(5, (time.monotonic() - self.began) / 10)
+        may_take = FIRST_SECONDS + (time.monotonic() - self.began) / LATER_SHARE
+        return self.walks < FIRST_WALKS or self.seconds < may_take
 
     def complain(self, reason):
         if not self.has_complained:
@@ -184,7 +187,7 @@ class Taking(object):
     def __init__(self, torch, limits, redaction=None, is_brief=False):
         self.torch, self.limits, self.redaction, self.is_brief = torch, limits, redaction, is_brief
         self.every = []
-        self.seconds = 0.0  # of the walk, without the snapshot
+        self.seconds = 0.0  # of the walk, without the snapshot: of its work, or a third of the clock's where that is more
 
     def __enter__(self):
         self.collects, self.interval = gc.isenabled(), sys.getswitchinterval()
@@ -200,13 +203,14 @@ class Taking(object):
             gc.enable()
 
     def add_to(self, snapshot, when, is_at_end=False):
-        began = time.monotonic()
+        began, worked = time.monotonic(), time.thread_time()
         try:
             with tensors.undisturbed(self.torch):
                 snapshot[KEY] = self._taken(record.Blocks(snapshot, calls.under_way(is_ours)), when, is_at_end)
         finally:
-            self.seconds = time.monotonic() - began
-        snapshot[KEY]["seconds"] = round(self.seconds, 3)
+            passed = time.monotonic() - began
+            self.seconds = max(time.thread_time() - worked, passed / ON_A_BUSY_MACHINE)
+        snapshot[KEY]["seconds"] = round(passed, 3)
 
     def _taken(self, blocks, when, is_at_end):
         modules = roots.Modules(is_ours)

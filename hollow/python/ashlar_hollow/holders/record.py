@@ -9,6 +9,7 @@ import ctypes
 from . import roots
 from .calls import newest_allocations
 from .lying import c_function
+from .traits import PART
 from .walk import GRAPH
 
 KEY, PEAK_KEY = "ashlar_names", "ashlar_peak_names"
@@ -148,8 +149,14 @@ class Record(object):
         found.update(traits.of(walk, node, self.hooked))
         if index in traits.optimized:
             found.add("optimized")
+        if holder["blocks"] == 0 and node in walk.parts:
+            found.add(PART)
+        elif node not in walk.parts:
+            found.discard(PART)  # of all its blocks or of none
         if found:
             holder["traits"] = sorted(found)
+        else:
+            holder.pop("traits", None)
         if variable is not None:
             names = holder.setdefault("variables", [])
             shown = escaped(walk.variable_of(variable))

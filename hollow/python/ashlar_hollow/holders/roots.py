@@ -19,7 +19,7 @@ from .tensors import Unasked
 from .traits import IN_CALL, IN_TORCH
 from .walk import CYCLE, CYCLE_OF, GLOBAL, LIBRARIES, LIBRARY_FRAMES, UNSEEN, UNSEEN_HOLDER, USER, Root
 
-_TORCH = os.sep + "torch" + os.sep
+_TORCH, _COPY = os.sep + "torch" + os.sep, os.sep + "copy.py"
 _MODULES = os.path.join("torch", "nn", "modules", "module.py")
 MOST_CYCLE_TYPES = 4
 # Roots that are no variables.
@@ -93,19 +93,26 @@ def walk_variables(walk, modules):
     for _, names, file in modules.program:
         walk.namespace(names, file)
     threads = stacks(walk.is_ours)
-    runs_in = {id(frame): IN_TORCH for stack in threads for frame in stack if _is_of_torch(frame)}
+    runs_in = {id(frame): IN_TORCH for stack in threads for frame in stack if _is_at_work(frame)}
     runs_in.update((id(frame), IN_CALL) for stack in threads for frame in _within_call(stack))
     for is_for in (lambda file: not is_library(file), is_library):
-        for frame in (one for stack in threads for one in stack):
-            if id(frame) not in walk.seen and is_for(frame.f_code.co_filename):
-                walk.seen[id(frame)] = -1
-                walk.kept.append(frame)
-                walk.walk_frame(frame, -1, runs_in=runs_in.get(id(frame)))
+        frames = [one for stack in threads for one in stack if is_for(one.f_code.co_filename)]
+        _walk_frames(walk, [one for one in frames if id(one) not in runs_in], runs_in)
+        walk.drain_objects()  # a call's own words for them ("module", "layer") come after the names of the program
+        _walk_frames(walk, [one for one in frames if id(one) in runs_in], runs_in)
         if walk.phase == USER:
             _handled_errors(walk)
             _context(walk)
         walk.drain()
         walk.phase = LIBRARY_FRAMES
+
+
+def _walk_frames(walk, frames, runs_in):
+    for frame in frames:
+        if id(frame) not in walk.seen:
+            walk.seen[id(frame)] = -1
+            walk.kept.append(frame)
+            walk.walk_frame(frame, -1, runs_in=runs_in.get(id(frame)))
 
 
 def walk_all(walk, modules, every):
@@ -119,9 +126,10 @@ def walk_all(walk, modules, every):
     unreached.walk_cycles()
 
 
-def _is_of_torch(frame):
-    """Of the operation under way: a backward pass that computes a checkpointed part again, a step of an optimizer."""
-    return _TORCH in frame.f_code.co_filename and is_library(frame.f_code.co_filename)
+def _is_at_work(frame):
+    """Of the operation under way: a backward pass that computes a checkpointed part again, a step of an optimizer, a deep copy."""
+    file = frame.f_code.co_filename
+    return is_library(file) and (_TORCH in file or file.endswith(_COPY))
 
 
 def _within_call(stack):

@@ -63,6 +63,11 @@ class Tensors(object):
         except Exception:
             return 0
 
+    def is_part(self, tensor, size):
+        """Whether it is a view of no more than half of so many bytes: it keeps all of them."""
+        own = self._get("nbytes", tensor)
+        return type(own) is int and 0 < 2 * own <= size
+
     def storage_address(self, storage):
         try:
             return self.storage_base.data_ptr(storage)
@@ -207,7 +212,7 @@ def _data_pointer(tensor):  # PyTorch before 2.1
 
 _LEAF = "variable"  # of the node that adds to a leaf's gradient
 _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
-_READ = ("_cdata", "is_leaf", "requires_grad", "dtype", "retains_grad", "grad", "grad_fn", "layout") + _HOOKS
+_READ = ("_cdata", "nbytes", "is_leaf", "requires_grad", "dtype", "retains_grad", "grad", "grad_fn", "layout") + _HOOKS
 _PARTS = {
     "sparse_coo": ("_indices", "_values"),
     "sparse_csr": ("crow_indices", "col_indices", "values"),

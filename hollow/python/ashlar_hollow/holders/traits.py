@@ -14,7 +14,8 @@ from . import reading
 _OF_MODULES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 _CONTAINERS = (list, dict, set) + tuple(one for one in reading.SEQUENCES if one.__name__ == "deque")
 OF_OPTIMIZER, STATE_DICT, HOOKED, IN_CALL = "of_optimizer", "state_dict", "hooked", "in_call"
-IN_TORCH = "in_torch"  # in PyTorch's own frame and in no module's call: written as IN_CALL
+PART = "part"
+IN_TORCH = "in_torch"  # in a frame of PyTorch's or of a deep copy, and in no module's call: written as IN_CALL
 
 
 class Traits(object):

@@ -49,23 +49,6 @@ class Limits(object):
         return Limits(min(self.seconds, seconds), self.objects)
 
 
-class Known(object):
-    """The objects that the collector knows, by id; it holds none of them beside the list that it is given."""
-
-    MOST = 4000000
-
-    def __init__(self, every, is_own_node):
-        self.every = every
-        is_few = len(every) <= self.MOST
-        self.places = {id(one): place for place, one in enumerate(every) if is_few or is_own_node(type(one))}
-
-    def __contains__(self, key):
-        return key in self.places
-
-    def __getitem__(self, key):
-        return self.every[self.places[key]]
-
-
 class Root(object):
     """A variable: where names begin. `runs_in`: a frame's that runs within a module's call, or is PyTorch's; else None."""
 
@@ -88,6 +71,7 @@ class Walk(object):
         self.kept = []  # the objects, so that ids stay theirs
         self.addresses = {}  # id of a tensor -> the address of its storage
         self.claims = {}
+        self.parts = set()  # nodes of tensors that are a part of what they keep
         self.nodes_of_graph = {}  # node of a variable -> how many nodes its graph has
         self.modes_of_graph = {}  # and in which modes the modules are whose parameters it leads to
         self.castable = Castable(torch)
@@ -96,7 +80,7 @@ class Walk(object):
         self.shapes = {}
         self.queue, self.last, self.graphs = collections.deque(), collections.deque(), collections.deque()
         self.library_types = []
-        self.carried = set()  # ids of tensors that a frame within a module's call has as well: they go on to what is next
+        self.carried = set()  # ids of tensors that go on to what is next: a module has them, or a frame within its call as well
         self.in_graph = set()  # ids of the nodes of graphs that have a variable
         self.known_globals = set()  # ids of the dictionaries of modules, and of those that were walked
         self.unread_frames = 0
@@ -170,21 +154,29 @@ class Walk(object):
         address = self.addresses.get(key)
         if address is None:
             address = self.addresses[key] = self.tensors.address(value)
-        self.claim(address, node)
+        block = self.blocks.at(address) if address else None
+        if block is not None:
+            if self.tensors.is_part(value, self.blocks.bytes_of(block)):
+                self.parts.add(node)
+            self._claim_block(block, node)
 
     def claim(self, address, node, is_graph=False):
         block = self.blocks.at(address) if address else None
-        if block is None:
-            return False
-        claims = self.claims.setdefault(block, [])
+        if block is not None:
+            self._claim_block(block, node, is_graph)
+
+    def _claim_block(self, block, node, is_graph=False):
+        claims, claim = self.claims.setdefault(block, []), (self._rank(node, is_graph), node)
         if len(claims) < MOST_NAMES:
-            claims.append((self._rank(node, is_graph), node))
-        elif self._mark_of(node) in BY_ROLE:
-            claims[-1] = (self._rank(node, is_graph), node)
-        return True
+            claims.append(claim)
+        elif claim[0] < claims[-1][0]:
+            claims[-1] = claim
 
     def _rank(self, node, is_graph):
-        return 0 if self._mark_of(node) in BY_ROLE else 1 + 2 * self.phase + is_graph
+        """Less is better: by its role, by its phase, a graph after a variable, and a part after a whole tensor."""
+        if self._mark_of(node) in BY_ROLE:
+            return 0
+        return 1 + 4 * self.phase + 2 * is_graph + (node in self.parts)
 
     def _mark_of(self, node):
         """Its own, or the nearest above it within the same variable."""
@@ -341,6 +333,8 @@ class Walk(object):
         graph = tensors.node(value)
         if graph is not None:
             self.graphs.append((graph, node, id(value)))
+            if self._is_of_module(node):
+                self.carried.add(id(value))
 
     # --- functions, frames and errors: names begin anew ---
 
@@ -437,7 +431,7 @@ class Walk(object):
     def known(self):
         """What a node that is read may hold."""
         if self.known_objects is None:
-            self.known_objects = Known(self.every or gc.get_objects(), self.tensors.is_own_node)
+            self.known_objects = reading.Known(self.every or gc.get_objects(), self.tensors.is_own_node)
         return self.known_objects
 
     def _saved_in_graph(self, node, holder):
@@ -477,6 +471,12 @@ class Walk(object):
 
     # --- the walk ---
 
+    def drain_objects(self):
+        """All that was pushed but optimizers and graphs."""
+        while self.queue:
+            how, value, node = self.queue.popleft()
+            how(value, node)
+
     def drain(self):
         """All that was pushed, then the graphs of the tensors among it."""
         while True:
@@ -495,6 +495,10 @@ class Walk(object):
         if self.carried:
             self.graphs = collections.deque(sorted(self.graphs, key=lambda one: one[2] not in self.carried))
             self.carried.clear()
+
+    def _is_of_module(self, node):
+        """A state that a module has beside its parameters: its next call goes on with it."""
+        return any(one in self.traits.modules for one in self.chain(self.parents[node]))
 
     def hide(self, *ours):
         """They are no part of the program."""

@@ -151,6 +151,58 @@ SeededInput MetricOverEpochs(int epochs, std::uint64_t bytes) {
   return run.Finish();
 }
 
+// What a rollout collects goes when its update is made, and the next collects as much.
+SeededInput RolloutsLetGo(int updates, std::uint64_t bytes) {
+  SeededRun run({.capacity_bytes = 80 * kGiB});
+  Model(run, 6, 16 * kMiB);
+  core::Block* next = nullptr;  // what the last turn of an update makes is of the next
+  for (int update = 0; update < updates; ++update) {
+    Blocks collected;
+    for (int turn = 0; turn < 16; ++turn) {
+      run.At({{"model.py", 40, "attention"}, {"model.py", 33, "forward"}, {"train.py", 20, "collect"}, kMain});
+      run.Free(run.Allocate(8 * kMiB));
+      if (next != nullptr) collected.push_back(next);
+      run.At({{"env.py", 7, "frame"}, {"train.py", 22, "collect"}, kMain});
+      next = run.Allocate(bytes);
+    }
+    Step(run, 6, 16 * kMiB, 16 * kMiB);
+    run.Free(collected);
+  }
+  return run.Finish();
+}
+
+// Searches without gradients after the training: the nodes of each tree go when its search is over.
+SeededInput TreesLetGo(int searches, std::uint64_t bytes) {
+  const SeededFrame no_grad = {"/lib/torch/utils/_contextlib.py", 124, "decorate_context"};
+  SeededRun run({.capacity_bytes = 80 * kGiB});
+  Model(run, 6, 16 * kMiB);
+  Step(run, 6, 16 * kMiB, 16 * kMiB);
+  for (int search = 0; search < searches; ++search) {
+    Blocks nodes;
+    for (int turn = 0; turn < 16; ++turn) {
+      run.At({{"net.py", 33, "forward"}, {"tree.py", 9, "expand"}, no_grad, kMain});
+      run.Free(run.Allocate(2 * kMiB));
+      run.At({{"tree.py", 10, "expand"}, no_grad, kMain});
+      nodes.push_back(run.Allocate(bytes));
+    }
+    run.Free(nodes);
+  }
+  return run.Finish();
+}
+
+// A pool of samples fills up while the training runs: far less than a step takes.
+SeededInput PoolFillsUp(int steps, std::uint64_t bytes) {
+  SeededRun run({.capacity_bytes = 80 * kGiB});
+  Model(run, 6, 16 * kMiB);
+  for (int step = 0; step < steps; ++step) {
+    Step(run, 6, 48 * kMiB, 16 * kMiB, [&run, bytes] {
+      run.At({{"pool.py", 7, "keep"}, kMain});
+      run.Allocate(bytes);
+    });
+  }
+  return run.Finish();
+}
+
 // The cache goes back after each step, and every segment is obtained again.
 SeededInput EmptiedEachStep(int steps, int every) {
   SeededRun run({.capacity_bytes = 80 * kGiB});
@@ -167,6 +219,9 @@ SeededInput EmptiedEachStep(int steps, int every) {
 std::vector<HealthyCase> HealthyLeaks() {
   return {
       {"the cache emptied once an epoch", [] { return EmptiedEachStep(20, 10); }},
+      {"rollouts that go with their update", [] { return RolloutsLetGo(4, 40 * kMiB); }},
+      {"trees that go with their search", [] { return TreesLetGo(6, 16 * kMiB); }},
+      {"a pool that fills up", [] { return PoolFillsUp(12, 10 * kMiB); }},
   };
 }
 

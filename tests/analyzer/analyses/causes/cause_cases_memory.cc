@@ -15,6 +15,8 @@ constexpr SeededFrame kCheckpoint = {"/lib/torch/utils/checkpoint.py", 490, "che
 // A decoder as wide as `width` fp32 numbers; each layer has its own sizes of weights, and norms of the width.
 struct Shape {
   std::uint64_t layers = 6, width = 1024, batch = 4, length = 512;
+  std::uint64_t mlp = 4;     // times the width
+  std::uint64_t biases = 0;  // of a layer, as wide as its norms, with one of the first part of its MLP
   std::uint64_t RowsBytes() const { return batch * length * width * 4; }
   std::uint64_t ScoreBytes() const { return batch * (width / 64) * length * length * 4; }
 };
@@ -24,10 +26,12 @@ Blocks Weights(SeededRun& run, const Shape& shape, std::uint64_t bytes_each = 4,
   run.At({how, {"train.py", 12, "build"}, kScript});
   Blocks out = {run.Allocate(8192 * shape.width * bytes_each)};
   for (std::uint64_t layer = 0; layer < shape.layers; ++layer) {
-    for (const std::uint64_t rows :
-         {std::uint64_t{1}, 3 * shape.width, shape.width, std::uint64_t{1}, 4 * shape.width, 4 * shape.width}) {
+    for (const std::uint64_t rows : {std::uint64_t{1}, 3 * shape.width, shape.width, std::uint64_t{1},
+                                     shape.mlp * shape.width, shape.mlp * shape.width}) {
       out.push_back(run.Allocate(rows * shape.width * bytes_each));
     }
+    for (std::uint64_t i = 0; i < shape.biases; ++i) out.push_back(run.Allocate(shape.width * bytes_each));
+    if (shape.biases > 0) out.push_back(run.Allocate(shape.mlp * shape.width * bytes_each));
   }
   out.push_back(run.Allocate(10'240 * shape.width * bytes_each));
   return out;
@@ -37,7 +41,7 @@ void PassOf(SeededRun& run, const Shape& shape, bool has_scores, Blocks& saved, 
   for (std::uint64_t layer = 0; layer < shape.layers; ++layer) {
     const SeededFrame outer = is_checkpointed ? kCheckpoint : kScript;
     int line = 30;
-    for (const std::uint64_t widths : {1, 3, 1, 4, 4}) {
+    for (const std::uint64_t widths : {std::uint64_t{1}, std::uint64_t{3}, std::uint64_t{1}, shape.mlp, shape.mlp}) {
       run.At({{"model.py", ++line, "forward"}, outer});
       saved.push_back(run.Allocate(widths * shape.RowsBytes()));
     }
@@ -74,7 +78,8 @@ std::uint64_t WeightBytes(const Shape& shape) {
 
 // The pass fails in its later half, in the first step or after `steps` of shorter texts.
 SeededInput PassDoesNotFit(Shape shape, bool has_scores, int steps) {
-  const std::uint64_t pass = shape.layers * (13 * shape.RowsBytes() + (has_scores ? shape.ScoreBytes() : 0));
+  const std::uint64_t pass =
+      shape.layers * ((5 + 2 * shape.mlp) * shape.RowsBytes() + (has_scores ? shape.ScoreBytes() : 0));
   SeededRun run({.capacity_bytes = WeightBytes(shape) + pass * 3 / 4});
   const Blocks weights = Weights(run, shape);
   Shape shorter = shape;
@@ -174,6 +179,8 @@ std::vector<SeededCase> MemoryCases() {
        [] { return PassDoesNotFit({.layers = 4, .width = 2048, .batch = 8}, false, 0); }},
       {"scores of 2,048 places", CauseKind::kAttentionScores,
        [] { return PassDoesNotFit({.width = 768, .batch = 1, .length = 2048}, true, 0); }},
+      {"scores beside an MLP of twice the width", CauseKind::kAttentionScores,
+       [] { return PassDoesNotFit({.width = 512, .batch = 1, .length = 4096, .mlp = 2, .biases = 5}, true, 0); }},
       {"scores of longer texts", CauseKind::kAttentionScores,
        [] { return PassDoesNotFit({.batch = 2, .length = 2048}, true, 3); }},
       {"scores of 4,096 places", CauseKind::kAttentionScores,

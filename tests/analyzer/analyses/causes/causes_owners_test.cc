@@ -1,5 +1,6 @@
 // Causes that owners prove: programs whose snapshot says who holds each block. Where the owner contradicts the shape of
 // lines and times, the owner wins; what a program needs to work is no leak.
+// Long because: one run with owners serves all cases.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -202,6 +203,23 @@ TEST(OwnedCausesTest, AHistoryOfGradientsIsNoCopyOfTheModel) {
               "opt.s_hist[]", {CauseKind::kOutputsKept, CauseKind::kModelCopies});
 }
 
+// The newest set may be of the iteration that failed: the list has it as it has the others.
+TEST(OwnedCausesTest, AListOfModelsHasTheNewestToo) {
+  OwnedRun run;
+  run.Weights("model");
+  const auto keep_set = [&run](int) {
+    run.run().At({{"ensemble.py", 11, "add"}, kMain});
+    for (int layer = 0; layer < 6; ++layer) {
+      for (const std::uint64_t size : {32, 16}) run.Keep(size * kMiB, OwnerNamed("parameter", "members[].net.weight"));
+    }
+  };
+  run.Train(10, keep_set);
+  run.run().At({{"train.py", 20, "load_batch"}, kMain});
+  run.Keep(4 * kMiB, OwnerNamed("local", "batch"));
+  keep_set(10);
+  EXPECT_EQ(Diagnosis(run.FailInPass()).Of(CauseKind::kModelCopies).bytes, 11 * 288 * kMiB);
+}
+
 TEST(OwnedCausesTest, AnErrorThatIsKeptHoldsItsFrames) {
   OwnedRun run;
   run.Weights("model");
@@ -325,8 +343,133 @@ TEST(OwnedCausesTest, ATensorThatGrowsByCatIsOneVariable) {
     if (queue != nullptr) run.run().Free(queue);
     queue = grown;
   });
-  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "model.queue",
-              {CauseKind::kEvalWithoutNoGrad, CauseKind::kOutputsKept});
+  const SeededInput input = run.FailInPass();
+  ExpectFirst(input, CauseKind::kKvCacheGrows, "model.queue", {CauseKind::kEvalWithoutNoGrad, CauseKind::kOutputsKept});
+  EXPECT_THAT(SaidOf(Diagnosis(input).Of(CauseKind::kKvCacheGrows)), HasSubstr("grew 24 times by about 64.00 MiB"));
+}
+
+// A product with a tensor that grows is larger each time, and keeps nothing of earlier steps.
+TEST(OwnedCausesTest, WhatIsComputedFromATensorThatGrowsIsNoCauseBesideIt) {
+  OwnedRun run;
+  run.Weights("model");
+  std::map<std::string, core::Block*> newest;
+  run.Train(24, [&](int step) {
+    const auto grow = [&](const std::string& name, const std::string& kind, SeededFrame at, std::uint64_t bytes_each) {
+      run.run().At({at, kMain});
+      core::Block* const grown = run.Keep(static_cast<std::uint64_t>(step + 1) * bytes_each, OwnerNamed(kind, name));
+      if (newest[name] != nullptr) run.run().Free(newest[name]);
+      newest[name] = grown;
+    };
+    grow("model.queue", "buffer", {"moco.py", 37, "enqueue"}, 128 * kMiB);
+    grow("scores", "global", {"train.py", 41, "score"}, 32 * kMiB);
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "model.queue", {CauseKind::kOutputsKept});
+}
+
+// Four caches grow together; a mask of the pass grows by more than one of them, and is less than they are.
+TEST(OwnedCausesTest, CachesThatGrowTogetherAreMoreThanWhatAPassMakesOfThem) {
+  OwnedRun run;
+  run.Weights("model");
+  Blocks caches(4, nullptr);
+  core::Block* mask = nullptr;
+  run.Train(24, [&](int step) {
+    const auto grow = [&](core::Block*& newest, SeededFrame at, std::uint64_t bytes_each, const trace::Holder& owner) {
+      run.run().At({at, kOwnersForward, kMain});
+      core::Block* const grown = run.Keep(static_cast<std::uint64_t>(step + 1) * bytes_each, owner);
+      if (newest != nullptr) run.run().Free(newest);
+      newest = grown;
+    };
+    for (core::Block*& cache : caches) {
+      grow(cache, {"cache.py", 7, "update"}, 32 * kMiB, OwnerNamed("attribute", "chats[].keys"));
+    }
+    grow(mask, {"mask.py", 9, "make"}, 80 * kMiB, OwnerNamed("local", "mask"));
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "chats[]");
+}
+
+// Each of four conversations grows token by token while its turn lasts: the line's sizes go up and down.
+TEST(OwnedCausesTest, CachesThatGrowInTurns) {
+  OwnedRun run(40 * kGiB);
+  run.Weights("model");
+  Blocks caches(4, nullptr);
+  std::vector<std::uint64_t> tokens(4, 0);
+  run.Train(16, [&](int) {
+    for (std::size_t chat = 0; chat < caches.size(); ++chat) {
+      for (const std::uint64_t more : {20, 1, 1, 1, 1}) {
+        run.run().At({{"cache.py", 7, "update"}, kOwnersForward, kMain});
+        tokens[chat] += more;
+        core::Block* const grown = run.Keep(tokens[chat] * 4 * kMiB, OwnerNamed("attribute", "chats[].keys"));
+        if (caches[chat] != nullptr) run.run().Free(caches[chat]);
+        caches[chat] = grown;
+      }
+    }
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "chats[]");
+}
+
+// What each stage of a training leaves in a list: its optimizer, with a state for all that it trained.
+TEST(OwnedCausesTest, OptimizersThatAListKeeps) {
+  OwnedRun run;
+  run.Weights("model");
+  run.Train(8, [&run](int) {
+    run.run().At({{"/lib/torch/optim/adam.py", 178, "_init_group"}, kMain});
+    for (int i = 0; i < 6; ++i) {
+      run.Keep(64 * kMiB, OwnerNamed("optimizer_state", "stages[].optimizer.state[up].exp_avg", {"of_optimizer"}));
+    }
+  });
+  const SeededInput input = run.FailInPass();
+  ExpectFirst(input, CauseKind::kOptimizerState, "stages[]", {CauseKind::kOutputsKept});
+  EXPECT_EQ(Diagnosis(input).Found().front().change, &analyses::changes::kNewestOptimizer);
+}
+
+// A pass whose loss has made its own tensor of the logits; the backward pass asks for one more. `of_layers` blocks of a
+// layer's line are as large as the logits.
+SeededInput LogitsOfAVariable(const std::string& kind, int of_layers) {
+  constexpr SeededFrame kLoss = {"/lib/torch/nn/functional.py", 3504, "cross_entropy"};
+  OwnedRun run(4 * kGiB);
+  run.Weights("model");
+  Blocks saved;
+  Forward(run.run(), 6, 8 * kMiB, saved);
+  for (core::Block* block : saved) run.Own(block, OwnerNamed("graph", "out.loss", {}, "train"));
+  run.run().At({{"model.py", 44, "mlp"}, kOwnersForward, kMain});
+  for (int i = 0; i < of_layers; ++i) run.Keep(512 * kMiB, OwnerNamed("graph", "out.loss", {}, "train"));
+  run.run().At({{"model.py", 60, "head"}, kOwnersForward, kMain});
+  run.Keep(512 * kMiB, OwnerNamed(kind, "out.logits"));
+  run.run().At({kLoss, kOwnersForward, kMain});
+  run.Keep(512 * kMiB, OwnerNamed("graph", "out.loss", {}, "train"));
+  run.run().At({kEngine});
+  return run.Fail();
+}
+
+TEST(OwnedCausesTest, LogitsThatAVariableHasAreLogits) {
+  for (const std::string kind : {"attribute", "global", "local"}) {
+    const SeededInput input = LogitsOfAVariable(kind, 0);
+    const CauseFinding found = Diagnosis(input).Of(CauseKind::kLogitsSpike);
+    ASSERT_EQ(found.finding, Finding::kFound) << kind << ": " << SaidOf(found);
+    EXPECT_EQ(found.confidence, Confidence::kLikely) << kind;
+    EXPECT_EQ(found.bytes, kGiB) << kind;
+  }
+}
+
+TEST(OwnedCausesTest, WhatLayersMakeIsNoneOfTheLogits) {
+  EXPECT_EQ(Diagnosis(LogitsOfAVariable("attribute", 4)).Of(CauseKind::kLogitsSpike).bytes, kGiB);
+}
+
+// A hole would have served this request; the program itself, run again without holes, failed as well.
+TEST(OwnedCausesTest, AProgramThatFailsAgainIsShortOfMemory) {
+  OwnedRun run(4 * kGiB);
+  run.Weights("model");
+  Blocks saved;
+  Forward(run.run(), 6, 160 * kMiB, saved);
+  for (core::Block* block : saved) run.Own(block, OwnerNamed("graph", "x", {}, "train"));
+  run.run().At({{"model.py", 40, "attention"}, kOwnersForward, kMain});
+  run.run().Free(run.run().Allocate(300 * kMiB));
+  run.Keep(18 * kMiB, OwnerNamed("graph", "x", {}, "train"));  // of the segment that the other leaves
+  run.run().Fail(4 * kGiB - run.run().LiveBytes() - 64 * kMiB);
+  SeededInput input = run.Finish();
+  EXPECT_EQ(Diagnosis(input).Of(CauseKind::kActivationsSaved).finding, Finding::kAbsent);
+  input.fails_again = true;
+  EXPECT_EQ(Diagnosis(input).Of(CauseKind::kActivationsSaved).finding, Finding::kFound);
 }
 
 TEST(OwnedCausesTest, WhatTheProgramItselfJoinsAreOutputs) {
@@ -341,6 +484,20 @@ TEST(OwnedCausesTest, WhatTheProgramItselfJoinsAreOutputs) {
     joined = grown;
   });
   ExpectFirst(run.FailInPass(), CauseKind::kOutputsKept, "features", {CauseKind::kKvCacheGrows});
+}
+
+TEST(OwnedCausesTest, ViewsOfAPartAreToBeCopied) {
+  const auto change_of = [](std::vector<std::string> traits) {
+    OwnedRun run;
+    run.Weights("model");
+    run.Train(12, [&](int) {
+      run.run().At({{"model.py", 50, "features"}, kOwnersForward, kMain});
+      run.Keep(128 * kMiB, OwnerNamed("element", "kept[]", traits));
+    });
+    return Diagnosis(run.FailInPass()).Of(CauseKind::kOutputsKept).change;
+  };
+  EXPECT_EQ(change_of({"part"}), &analyses::changes::kCopyOfPart);
+  EXPECT_EQ(change_of({}), nullptr) << "its row's";
 }
 
 TEST(OwnedCausesTest, ABufferOfFixedLengthIsNoLeak) {
