@@ -40,6 +40,15 @@ class Fitted:
     tried: tuple = TRIED
     allow: str = ''
     home: str = programs.HOME
+    ranks: int = 0  # on as many devices, by torchrun; 0: it is one process
+
+    @property
+    def card(self):
+        return ['--capacity', self.capacity] + (['--devices', str(self.ranks)] if self.ranks else [])
+
+    def program(self, script):
+        """The interpreter's arguments."""
+        return (['-m', 'torch.distributed.run', '--nproc-per-node', str(self.ranks)] if self.ranks else []) + [script]
 
 
 # As `ashlar fit` prints it, with the name that it needs.
@@ -141,15 +150,24 @@ PROGRAMS = {
         ('(x,) in enumerate(loader', '(x,) in enumerate(halves(loader)'),
         ('def build():', 'def halves(loader):\n    for (x,) in loader:\n        yield from ((half,) for half in x.chunk(2))\n\n\ndef build():'),
         ('loss.backward()', '(loss / 2).backward()\n        if step % 2:\n            continue')]),
+    'ddp': half(64, 32, '2600MiB', ranks=2),
+    'fsdp': Fitted('3200MiB', ['checkpointing'], [
+        ('import torch\n', 'import torch\nimport torch.utils.checkpoint\n'),
+        ('x = block(x)', 'x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)')], ranks=2),
     'mixed': Fitted('1378MiB', ['autocast'], [
         ('    loss = F.cross_entropy(model(x), y)\n',
          '    with torch.autocast("cuda", dtype=torch.bfloat16):\n        loss = F.cross_entropy(model(x), y)\n')],
+        ('no-foreach', 'autocast', 'bf16-weights'), allow='precision'),
+    'wide_layers': Fitted('889MiB', ['bf16-weights'], [
+        ('model.to("cuda")', 'model.to(torch.bfloat16).to("cuda")'),
+        ('loss = F.cross_entropy(model(x)', 'loss = F.cross_entropy(model(x.to(torch.bfloat16))'),
+        ('float(F.cross_entropy(model(x)', 'float(F.cross_entropy(model(x.to(torch.bfloat16))')],
         ('no-foreach', 'autocast', 'bf16-weights'), allow='precision'),
 }
 
 
 # Whose sets can be written at their places, by a diff; all others.
-LINES = {'growing', 'long_texts'}  # whose sets are a line of the environment, and a place that is not known
+LINES = {'growing'}  # whose set is a line of the environment
 PATCHED = set(PROGRAMS) - LINES
 
 
@@ -157,8 +175,8 @@ def fit(bench, name, fitted):
     """The answer, and the folder with the program in it."""
     folder = bench.new_folder('fit')
     shutil.copy(os.path.join(FOLDER, f'{name}.py'), folder)
-    command = [bench.ashlar, 'fit', '--capacity', fitted.capacity, '--budget', '15min', '--json', '--only', ','.join(fitted.tried),
-               *(['--allow', fitted.allow] if fitted.allow else []), '--', venvs.python_of(fitted.home), f'{name}.py']
+    command = [bench.ashlar, 'fit', *fitted.card, '--budget', '15min', '--json', '--only', ','.join(fitted.tried),
+               *(['--allow', fitted.allow] if fitted.allow else []), '--', venvs.python_of(fitted.home), *fitted.program(f'{name}.py')]
     run = start(command, most_seconds=MOST_SECONDS, cwd=folder)
     if not run.out.startswith('{'):
         raise RuntimeError(f'no answer: exit code {run.code}: {run.last_line}')
@@ -170,7 +188,7 @@ def by_patch(bench, name, fitted, folder, diff):
     done = subprocess.run(['patch', '-p0'], input=diff, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f'patch: {done.stdout.strip()}')
-    return bench.dry_run(venvs.python_of(fitted.home), [f'{name}.py'], ['--capacity', fitted.capacity], cwd=folder, keeps=False)
+    return bench.dry_run(venvs.python_of(fitted.home), fitted.program(f'{name}.py'), fitted.card, cwd=folder, keeps=False)
 
 
 def judge_changed(verdict, how, run, peak):
@@ -191,7 +209,7 @@ def by_hand(bench, name, fitted):
     script = os.path.join(folder, 'train.py')
     with open(script, 'w') as file:
         file.write(text)
-    return bench.dry_run(venvs.python_of(fitted.home), [script], ['--capacity', fitted.capacity], cwd=folder, keeps=False)
+    return bench.dry_run(venvs.python_of(fitted.home), fitted.program(script), fitted.card, cwd=folder, keeps=False)
 
 
 def judge_fit(bench, name, fitted):

@@ -306,8 +306,8 @@ class Program(object):
     def made_by_program(self, loader):
         """Where the loader was made that a library, such as accelerate, made this one of; None where that cannot be told."""
         own = self.loaders.get(loader)
-        places = {(one, getattr(one, "at", None)): one for one in self.readers.get(id(loader.dataset), [])}
-        places.pop((own, getattr(own, "at", None)), None)
+        places = {lines.key(one): one for one in self.readers.get(id(loader.dataset), [])}
+        places.pop(lines.key(own), None)
         return next(iter(places.values())) if len(places) == 1 else None
 
     def iterated(self, original, loader):
