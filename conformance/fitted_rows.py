@@ -154,6 +154,10 @@ PROGRAMS = {
     'fsdp': Fitted('3200MiB', ['checkpointing'], [
         ('import torch\n', 'import torch\nimport torch.utils.checkpoint\n'),
         ('x = block(x)', 'x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)')], ranks=2),
+    'tab_bert': Fitted('14.76GiB', ['quarter-batch', 'sgd'], [
+        ('torch.optim.AdamW(', 'torch.optim.SGD('), ('batch_size=8', 'batch_size=2'), ('loss.backward()', '(loss / 4).backward()'),
+        ('    optimizer.step()\n    optimizer.zero_grad()', '    if step % 4 == 0:\n        optimizer.step()\n        optimizer.zero_grad()')],
+        ('half-batch', 'quarter-batch', 'sgd'), allow='optimizer'),
     'mixed': Fitted('1378MiB', ['autocast'], [
         ('    loss = F.cross_entropy(model(x), y)\n',
          '    with torch.autocast("cuda", dtype=torch.bfloat16):\n        loss = F.cross_entropy(model(x), y)\n')],
@@ -197,19 +201,24 @@ def judge_changed(verdict, how, run, peak):
     verdict.equal(f'its peak reserved, changed {how}', run.torch()['peak_reserved_bytes'], peak)
 
 
-def by_hand(bench, name, fitted):
-    """A dry run on the card of the program with the lines written in."""
+def written_by_hand(bench, name, written):
+    """A script of the program with these lines written in."""
     with open(os.path.join(FOLDER, f'{name}.py')) as file:
         text = file.read()
-    for old, new in fitted.written:
+    for old, new in written:
         if text.count(old) != 1:
             raise RuntimeError(f'{name}.py has {old!r} {text.count(old)} times')
         text = text.replace(old, new)
-    folder = bench.new_folder('by_hand')
-    script = os.path.join(folder, 'train.py')
+    script = os.path.join(bench.new_folder('by_hand'), 'train.py')
     with open(script, 'w') as file:
         file.write(text)
-    return bench.dry_run(venvs.python_of(fitted.home), fitted.program(script), fitted.card, cwd=folder, keeps=False)
+    return script
+
+
+def by_hand(bench, name, fitted):
+    """A dry run on the card of the program with the lines written in."""
+    script = written_by_hand(bench, name, fitted.written)
+    return bench.dry_run(venvs.python_of(fitted.home), fitted.program(script), fitted.card, cwd=os.path.dirname(script), keeps=False)
 
 
 def judge_fit(bench, name, fitted):
@@ -232,26 +241,48 @@ def judge_fit(bench, name, fitted):
     return verdict
 
 
-# Of the seeds, the shuffle of the first puts three long texts into a batch; of the other it does not.
-SHUFFLED = 'intermittent'
-SHUFFLED_CARD = '1500MiB'
-SEEDS = {'3': False, '1': True}
+@dataclasses.dataclass
+class Shuffled:
+    """Whether it fails is chance, by the seed that is its argument."""
+    capacity: str
+    seeds: dict  # -> whether it fits in its own order
+    found: list
+    tried: tuple
+    written: list = None  # what a reader of the answer writes; its peak is the row's where the longest samples come first
 
 
-def judge_shuffles(bench):
-    """Whether it fails is chance, and the answer of each seed is that of any: it fails, and half of the batch fits."""
+SHUFFLED = {
+    'intermittent': Shuffled('1500MiB', {'3': False, '1': True}, ['half-batch'], ('half-batch', 'no-foreach')),
+    'notebook': Shuffled('7608MiB', {'3': False, '1': True}, ['sdpa'], ('sdpa', 'half-batch'),
+                         [('attn_implementation="eager"', 'attn_implementation="sdpa"')]),
+}
+
+
+def worst_first(bench, name, seed, one):
+    """A dry run on the card of the program with the lines written in, the longest samples in the first batch."""
+    script = written_by_hand(bench, name, one.written)
+    return bench.dry_run(venvs.python_of(programs.HOME), ['-m', 'ashlar_gpu.fit', '--with', 'worst-first', script, seed], ['--capacity', one.capacity],
+                         environment={'PYTHONPATH': os.path.join(os.path.dirname(HERE), 'python')}, cwd=os.path.dirname(script), keeps=False)
+
+
+def judge_shuffles(bench, name, one):
+    """The answer of each seed is that of any: it fails, and the set fits."""
     verdict = Verdict()
-    script = os.path.join(FOLDER, f'{SHUFFLED}.py')
+    script = os.path.join(FOLDER, f'{name}.py')
     python = venvs.python_of(programs.HOME)
-    for seed, fits in SEEDS.items():
-        run = bench.dry_run(python, [script, seed], ['--capacity', SHUFFLED_CARD, '--once'], cwd=bench.new_folder('seed'), keeps=False)
+    for seed, fits in one.seeds.items():
+        run = bench.dry_run(python, [script, seed], ['--capacity', one.capacity, '--once'], cwd=bench.new_folder('seed'), keeps=False)
         verdict.equal(f'seed {seed} fits in its own order', run.code == 0, fits)
-        command = [bench.ashlar, 'fit', '--capacity', SHUFFLED_CARD, '--json', '--only', 'half-batch,no-foreach', '--', python, script, seed]
+        command = [bench.ashlar, 'fit', '--capacity', one.capacity, '--budget', '15min', '--json', '--only', ','.join(one.tried), '--', python, script, seed]
         answer = json.loads(start(command, most_seconds=MOST_SECONDS, cwd=bench.new_folder('fit')).out)
         verdict.equal(f'seed {seed}: the longest come first', answer['has_worst_first'], True)
         verdict.equal(f'seed {seed}: fits in any order', answer['as_it_is']['fits'], False)
         verdict.equal(f'seed {seed}: fails at step', answer['as_it_is']['failed_step'], 1)
-        verdict.equal(f'seed {seed}: the set', answer['set'] and answer['set']['changes'], ['half-batch'])
+        verdict.equal(f'seed {seed}: the set', answer['set'] and answer['set']['changes'], one.found)
+        if one.written and answer['set']:
+            judge_changed(verdict, f'by hand, seed {seed}', worst_first(bench, name, seed, one), answer['set']['peak_reserved_bytes'])
+        verdict.cells.update({'card': one.capacity, 'as it is': mib(answer['as_it_is']['peak_reserved_bytes']), 'set': ', '.join(one.found),
+                              'changed': mib(answer['set']['peak_reserved_bytes']) if answer['set'] else '-', 'runs': str(answer['runs'])})
     return verdict
 
 
@@ -298,5 +329,7 @@ def judge_hostile(bench):
 
 
 def rows():
-    return [Row('fit', SHUFFLED, 60, judge_shuffles), Row('fit', HOSTILE, 60, judge_hostile)] + [Row('fit', name, 60, lambda bench, n=name, f=fitted: judge_fit(bench, n, f), is_usual=fitted.home == programs.HOME)
-            for name, fitted in PROGRAMS.items()]
+    shuffled = [Row('fit', name, 60, lambda bench, n=name, s=one: judge_shuffles(bench, n, s)) for name, one in SHUFFLED.items()]
+    return shuffled + [Row('fit', HOSTILE, 60, judge_hostile)] + [
+        Row('fit', name, 60, lambda bench, n=name, f=fitted: judge_fit(bench, n, f), is_usual=fitted.home == programs.HOME)
+        for name, fitted in PROGRAMS.items()]
