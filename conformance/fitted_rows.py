@@ -286,6 +286,31 @@ def judge_shuffles(bench, name, one):
     return verdict
 
 
+# (card, what says how large the batch is), of programs whose largest batch is looked for.
+LARGEST = {'vit': ('1640MiB', 'batch_size=', 32), 'bert_trainer': ('2650MiB', 'per_device_train_batch_size=', 32)}
+
+
+def judge_largest(bench, name, capacity, argument, size):
+    """With the batch written in, the largest runs on the card with the peak that was told, and one more does not."""
+    verdict, python = Verdict(), venvs.python_of(programs.HOME)
+    command = [bench.ashlar, 'fit', '--capacity', capacity, '--budget', '15min', '--json', '--goal', 'largest-batch', '--', python, os.path.join(FOLDER, f'{name}.py')]
+    varied = json.loads(start(command, most_seconds=MOST_SECONDS, cwd=bench.new_folder('fit')).out)['varied']
+    runs = {one['value']: one['run'] for one in varied['values']}
+    largest = varied['found']
+    verdict.equal('the next batch was run', varied['next'], largest + 1)
+    for batch, fits in ((largest, True), (largest + 1, False)):
+        script = written_by_hand(bench, name, [(f'{argument}{size}', f'{argument}{batch}')])
+        run = bench.dry_run(python, [script], ['--capacity', capacity], cwd=os.path.dirname(script), keeps=False)
+        verdict.equal(f'batch {batch} fits', runs[batch]['fits'], fits)
+        if fits:
+            judge_changed(verdict, f'by hand to batch {batch}', run, runs[batch]['peak_reserved_bytes'])
+        else:
+            verdict.equal(f'batch {batch}, written by hand, ends', run.code == 0, False)
+            verdict.equal(f'batch {batch}, written by hand, finds no memory', run.torch()['ooms'] > 0, True)
+    verdict.cells.update({'card': capacity, 'largest': str(largest), 'changed': mib(runs[largest]['peak_reserved_bytes']), 'runs': str(len(runs) + 1)})
+    return verdict
+
+
 HOSTILE, HOSTILE_CARD = 'hostile', '2385MiB'  # the model of adam_step, and its card
 
 
@@ -330,6 +355,7 @@ def judge_hostile(bench):
 
 def rows():
     shuffled = [Row('fit', name, 60, lambda bench, n=name, s=one: judge_shuffles(bench, n, s)) for name, one in SHUFFLED.items()]
-    return shuffled + [Row('fit', HOSTILE, 60, judge_hostile)] + [
+    largest = [Row('fit', f'{name}, largest batch', 120, lambda bench, n=name, a=asked: judge_largest(bench, n, *a)) for name, asked in LARGEST.items()]
+    return shuffled + largest + [Row('fit', HOSTILE, 60, judge_hostile)] + [
         Row('fit', name, 60, lambda bench, n=name, f=fitted: judge_fit(bench, n, f), is_usual=fitted.home == programs.HOME)
         for name, fitted in PROGRAMS.items()]

@@ -104,7 +104,7 @@ class Weights(Change):
 
     def __init__(self, program, is_on):
         Change.__init__(self, program, is_on)
-        self.called = (None, None)  # the outermost module under way, and the program's line
+        self.called = (None, None)  # the outermost module under way, by id, and the program's line
         self.calls, self.is_sure = {}, True  # key of such a line -> (the line, arguments that were float32)
 
     def on_lightning(self, given, where):
@@ -136,7 +136,7 @@ class Weights(Change):
         return None
 
     def on_call(self, module, trains, where):
-        self.called = (module, where)
+        self.called = (id(module), where)
 
     def cast(self, module, args, kwargs):
         given = list(enumerate(args)) + list(kwargs.items())
@@ -152,7 +152,7 @@ class Weights(Change):
     def note(self, module, wide):
         """Which arguments the line has to cast: the same in each of its calls, and those of the module that moved."""
         outermost, where = self.called
-        if outermost is not module:
+        if outermost != id(module):
             self.is_sure = self.is_sure and not wide
         elif self.calls.setdefault(lines.key(where), (where, wide))[1] != wide:
             self.is_sure = False
