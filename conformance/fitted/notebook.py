@@ -12,7 +12,7 @@ model = BertForSequenceClassification(BertConfig(attn_implementation="eager")).c
 optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5)
 
 # %%
-texts = [torch.ones(256 if index % 128 == 127 else 64, dtype=torch.long) for index in range(512)]
+texts = [torch.ones(256 if index % 128 == 127 else 48 + index % 32, dtype=torch.long) for index in range(512)]
 
 
 def padded(samples):
