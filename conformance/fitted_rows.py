@@ -250,8 +250,8 @@ class Shuffled:
 
 SHUFFLED = {
     'intermittent': Shuffled('1500MiB', {'3': False, '1': True}, ['half-batch'], ('half-batch', 'no-foreach')),
-    'notebook': Shuffled('7608MiB', {'3': False, '1': True}, ['sdpa'], ('sdpa', 'half-batch'),
-                         [('attn_implementation="eager"', 'attn_implementation="sdpa"')]),
+    'notebook': Shuffled('7608MiB', {'3': False, '1': True}, ['checkpointing'], ('checkpointing', 'fused-optimizer'), [
+        ('optimizer = torch', 'model.gradient_checkpointing_enable({"use_reentrant": False})\noptimizer = torch')]),
 }
 
 
