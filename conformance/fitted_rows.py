@@ -40,6 +40,15 @@ class Fitted:
     tried: tuple = TRIED
     allow: str = ''
     home: str = programs.HOME
+    ranks: int = 0  # on as many devices, by torchrun; 0: it is one process
+
+    @property
+    def card(self):
+        return ['--capacity', self.capacity] + (['--devices', str(self.ranks)] if self.ranks else [])
+
+    def program(self, script):
+        """The interpreter's arguments."""
+        return (['-m', 'torch.distributed.run', '--nproc-per-node', str(self.ranks)] if self.ranks else []) + [script]
 
 
 # As `ashlar fit` prints it, with the name that it needs.
@@ -141,15 +150,25 @@ PROGRAMS = {
         ('(x,) in enumerate(loader', '(x,) in enumerate(halves(loader)'),
         ('def build():', 'def halves(loader):\n    for (x,) in loader:\n        yield from ((half,) for half in x.chunk(2))\n\n\ndef build():'),
         ('loss.backward()', '(loss / 2).backward()\n        if step % 2:\n            continue')]),
+    'ddp': half(64, 32, '2600MiB', ranks=2),
+    'fsdp': Fitted('3200MiB', ['checkpointing'], [
+        ('import torch\n', 'import torch\nimport torch.utils.checkpoint\n'),
+        ('x = block(x)', 'x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)')], ranks=2),
+    'tab_bert': Fitted('14.76GiB', ['sgd'], [('torch.optim.AdamW(', 'torch.optim.SGD(')], ('half-batch', 'fused-optimizer', 'sgd'), allow='optimizer'),
     'mixed': Fitted('1378MiB', ['autocast'], [
         ('    loss = F.cross_entropy(model(x), y)\n',
          '    with torch.autocast("cuda", dtype=torch.bfloat16):\n        loss = F.cross_entropy(model(x), y)\n')],
+        ('no-foreach', 'autocast', 'bf16-weights'), allow='precision'),
+    'wide_layers': Fitted('889MiB', ['bf16-weights'], [
+        ('model.to("cuda")', 'model.to(torch.bfloat16).to("cuda")'),
+        ('loss = F.cross_entropy(model(x)', 'loss = F.cross_entropy(model(x.to(torch.bfloat16))'),
+        ('float(F.cross_entropy(model(x)', 'float(F.cross_entropy(model(x.to(torch.bfloat16))')],
         ('no-foreach', 'autocast', 'bf16-weights'), allow='precision'),
 }
 
 
 # Whose sets can be written at their places, by a diff; all others.
-LINES = {'growing', 'long_texts'}  # whose sets are a line of the environment, and a place that is not known
+LINES = {'growing'}  # whose set is a line of the environment
 PATCHED = set(PROGRAMS) - LINES
 
 
@@ -157,8 +176,8 @@ def fit(bench, name, fitted):
     """The answer, and the folder with the program in it."""
     folder = bench.new_folder('fit')
     shutil.copy(os.path.join(FOLDER, f'{name}.py'), folder)
-    command = [bench.ashlar, 'fit', '--capacity', fitted.capacity, '--budget', '15min', '--json', '--only', ','.join(fitted.tried),
-               *(['--allow', fitted.allow] if fitted.allow else []), '--', venvs.python_of(fitted.home), f'{name}.py']
+    command = [bench.ashlar, 'fit', *fitted.card, '--budget', '15min', '--json', '--only', ','.join(fitted.tried),
+               *(['--allow', fitted.allow] if fitted.allow else []), '--', venvs.python_of(fitted.home), *fitted.program(f'{name}.py')]
     run = start(command, most_seconds=MOST_SECONDS, cwd=folder)
     if not run.out.startswith('{'):
         raise RuntimeError(f'no answer: exit code {run.code}: {run.last_line}')
@@ -170,7 +189,7 @@ def by_patch(bench, name, fitted, folder, diff):
     done = subprocess.run(['patch', '-p0'], input=diff, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f'patch: {done.stdout.strip()}')
-    return bench.dry_run(venvs.python_of(fitted.home), [f'{name}.py'], ['--capacity', fitted.capacity], cwd=folder, keeps=False)
+    return bench.dry_run(venvs.python_of(fitted.home), fitted.program(f'{name}.py'), fitted.card, cwd=folder, keeps=False)
 
 
 def judge_changed(verdict, how, run, peak):
@@ -179,19 +198,24 @@ def judge_changed(verdict, how, run, peak):
     verdict.equal(f'its peak reserved, changed {how}', run.torch()['peak_reserved_bytes'], peak)
 
 
-def by_hand(bench, name, fitted):
-    """A dry run on the card of the program with the lines written in."""
+def written_by_hand(bench, name, written):
+    """A script of the program with these lines written in."""
     with open(os.path.join(FOLDER, f'{name}.py')) as file:
         text = file.read()
-    for old, new in fitted.written:
+    for old, new in written:
         if text.count(old) != 1:
             raise RuntimeError(f'{name}.py has {old!r} {text.count(old)} times')
         text = text.replace(old, new)
-    folder = bench.new_folder('by_hand')
-    script = os.path.join(folder, 'train.py')
+    script = os.path.join(bench.new_folder('by_hand'), 'train.py')
     with open(script, 'w') as file:
         file.write(text)
-    return bench.dry_run(venvs.python_of(fitted.home), [script], ['--capacity', fitted.capacity], cwd=folder, keeps=False)
+    return script
+
+
+def by_hand(bench, name, fitted):
+    """A dry run on the card of the program with the lines written in."""
+    script = written_by_hand(bench, name, fitted.written)
+    return bench.dry_run(venvs.python_of(fitted.home), fitted.program(script), fitted.card, cwd=os.path.dirname(script), keeps=False)
 
 
 def judge_fit(bench, name, fitted):
@@ -214,26 +238,73 @@ def judge_fit(bench, name, fitted):
     return verdict
 
 
-# Of the seeds, the shuffle of the first puts three long texts into a batch; of the other it does not.
-SHUFFLED = 'intermittent'
-SHUFFLED_CARD = '1500MiB'
-SEEDS = {'3': False, '1': True}
+@dataclasses.dataclass
+class Shuffled:
+    """Whether it fails is chance, by the seed that is its argument."""
+    capacity: str
+    seeds: dict  # -> whether it fits in its own order
+    found: list
+    tried: tuple
+    written: list = None  # what a reader of the answer writes; its peak is the row's where the longest samples come first
 
 
-def judge_shuffles(bench):
-    """Whether it fails is chance, and the answer of each seed is that of any: it fails, and half of the batch fits."""
+SHUFFLED = {
+    'intermittent': Shuffled('1500MiB', {'3': False, '1': True}, ['half-batch'], ('half-batch', 'no-foreach')),
+    'notebook': Shuffled('7608MiB', {'3': False, '1': True}, ['checkpointing'], ('checkpointing', 'fused-optimizer'), [
+        ('optimizer = torch', 'model.gradient_checkpointing_enable({"use_reentrant": False})\noptimizer = torch')]),
+}
+
+
+def worst_first(bench, name, seed, one):
+    """A dry run on the card of the program with the lines written in, the longest samples in the first batch."""
+    script = written_by_hand(bench, name, one.written)
+    return bench.dry_run(venvs.python_of(programs.HOME), ['-m', 'ashlar_gpu.fit', '--with', 'worst-first', script, seed], ['--capacity', one.capacity],
+                         environment={'PYTHONPATH': os.path.join(os.path.dirname(HERE), 'python')}, cwd=os.path.dirname(script), keeps=False)
+
+
+def judge_shuffles(bench, name, one):
+    """The answer of each seed is that of any: it fails, and the set fits."""
     verdict = Verdict()
-    script = os.path.join(FOLDER, f'{SHUFFLED}.py')
+    script = os.path.join(FOLDER, f'{name}.py')
     python = venvs.python_of(programs.HOME)
-    for seed, fits in SEEDS.items():
-        run = bench.dry_run(python, [script, seed], ['--capacity', SHUFFLED_CARD, '--once'], cwd=bench.new_folder('seed'), keeps=False)
+    for seed, fits in one.seeds.items():
+        run = bench.dry_run(python, [script, seed], ['--capacity', one.capacity, '--once'], cwd=bench.new_folder('seed'), keeps=False)
         verdict.equal(f'seed {seed} fits in its own order', run.code == 0, fits)
-        command = [bench.ashlar, 'fit', '--capacity', SHUFFLED_CARD, '--json', '--only', 'half-batch,no-foreach', '--', python, script, seed]
+        command = [bench.ashlar, 'fit', '--capacity', one.capacity, '--budget', '15min', '--json', '--only', ','.join(one.tried), '--', python, script, seed]
         answer = json.loads(start(command, most_seconds=MOST_SECONDS, cwd=bench.new_folder('fit')).out)
         verdict.equal(f'seed {seed}: the longest come first', answer['has_worst_first'], True)
         verdict.equal(f'seed {seed}: fits in any order', answer['as_it_is']['fits'], False)
         verdict.equal(f'seed {seed}: fails at step', answer['as_it_is']['failed_step'], 1)
-        verdict.equal(f'seed {seed}: the set', answer['set'] and answer['set']['changes'], ['half-batch'])
+        verdict.equal(f'seed {seed}: the set', answer['set'] and answer['set']['changes'], one.found)
+        if one.written and answer['set']:
+            judge_changed(verdict, f'by hand, seed {seed}', worst_first(bench, name, seed, one), answer['set']['peak_reserved_bytes'])
+        verdict.cells.update({'card': one.capacity, 'as it is': mib(answer['as_it_is']['peak_reserved_bytes']), 'set': ', '.join(one.found),
+                              'changed': mib(answer['set']['peak_reserved_bytes']) if answer['set'] else '-', 'runs': str(answer['runs'])})
+    return verdict
+
+
+# (card, what says how large the batch is), of programs whose largest batch is looked for.
+LARGEST = {'vit': ('1640MiB', 'batch_size=', 32), 'bert_trainer': ('2650MiB', 'per_device_train_batch_size=', 32)}
+
+
+def judge_largest(bench, name, capacity, argument, size):
+    """With the batch written in, the largest runs on the card with the peak that was told, and one more does not."""
+    verdict, python = Verdict(), venvs.python_of(programs.HOME)
+    command = [bench.ashlar, 'fit', '--capacity', capacity, '--budget', '15min', '--json', '--goal', 'largest-batch', '--', python, os.path.join(FOLDER, f'{name}.py')]
+    varied = json.loads(start(command, most_seconds=MOST_SECONDS, cwd=bench.new_folder('fit')).out)['varied']
+    runs = {one['value']: one['run'] for one in varied['values']}
+    largest = varied['found']
+    verdict.equal('the next batch was run', varied['next'], largest + 1)
+    for batch, fits in ((largest, True), (largest + 1, False)):
+        script = written_by_hand(bench, name, [(f'{argument}{size}', f'{argument}{batch}')])
+        run = bench.dry_run(python, [script], ['--capacity', capacity], cwd=os.path.dirname(script), keeps=False)
+        verdict.equal(f'batch {batch} fits', runs[batch]['fits'], fits)
+        if fits:
+            judge_changed(verdict, f'by hand to batch {batch}', run, runs[batch]['peak_reserved_bytes'])
+        else:
+            verdict.equal(f'batch {batch}, written by hand, ends', run.code == 0, False)
+            verdict.equal(f'batch {batch}, written by hand, finds no memory', run.torch()['ooms'] > 0, True)
+    verdict.cells.update({'card': capacity, 'largest': str(largest), 'changed': mib(runs[largest]['peak_reserved_bytes']), 'runs': str(len(runs) + 1)})
     return verdict
 
 
@@ -280,5 +351,8 @@ def judge_hostile(bench):
 
 
 def rows():
-    return [Row('fit', SHUFFLED, 60, judge_shuffles), Row('fit', HOSTILE, 60, judge_hostile)] + [Row('fit', name, 60, lambda bench, n=name, f=fitted: judge_fit(bench, n, f), is_usual=fitted.home == programs.HOME)
-            for name, fitted in PROGRAMS.items()]
+    shuffled = [Row('fit', name, 60, lambda bench, n=name, s=one: judge_shuffles(bench, n, s)) for name, one in SHUFFLED.items()]
+    largest = [Row('fit', f'{name}, largest batch', 120, lambda bench, n=name, a=asked: judge_largest(bench, n, *a)) for name, asked in LARGEST.items()]
+    return shuffled + largest + [Row('fit', HOSTILE, 60, judge_hostile)] + [
+        Row('fit', name, 60, lambda bench, n=name, f=fitted: judge_fit(bench, n, f), is_usual=fitted.home == programs.HOME)
+        for name, fitted in PROGRAMS.items()]

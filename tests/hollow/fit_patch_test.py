@@ -169,6 +169,41 @@ class FitPatchTest(fit_test.FitTest):
         for old, new in (("model(x), y)", "model(x.relu()), y)"), ("    loss.backward()\n", "    if True:\n        loss.backward()\n")):
             self.assertNotIn("autocast", self.written_into(narrow.replace(old, new), "autocast"))
 
+    def test_weights_in_16_bits_where_the_model_moves_and_where_it_is_called(self):
+        moves = "model = Model()\ntry:\n    model.cuda()\nexcept Exception:\n    pass  # no GPU is here\n"
+        text = "torch.set_default_dtype(torch.float32)\n" + self.program().replace("model = Model()\n", moves)
+        patched = self.patched(text, ["bf16-weights"])
+        for line in ("    model.to(torch.bfloat16).cuda()\n", "cross_entropy(model(x.to(torch.bfloat16)), y)\n", "        model(x.to(torch.bfloat16)))\n"):
+            self.assertIn(line, patched)
+        (grads, _, outputs), words = self.run_program(text, "bf16-weights")
+        self.assertNotIn("was not made", words)
+        others, _, other_outputs = self.run_script(patched)
+        self.assertEqual({one.dtype.itemsize for step in others for one in step}, {2})
+        for one, two in zip((one for step in grads for one in step), (one for step in others for one in step)):
+            self.assertTrue(one.allclose(two, rtol=0.05, atol=0.01), (one, two))
+        for one, two in zip(outputs, other_outputs):
+            self.assertAlmostEqual(one, two, delta=0.1 * abs(one))
+        for old, new in (("model(x), y)", "model(x.relu()), y)"),  # what is cast may be freed before the call's end
+                         ("model.cuda()", "torch.nn.Module.cuda(model)"), ("    outputs.append(\n        model(x))", "    outputs.append(torch.nn.Sequential(model)(x))")):
+            self.assertIn(old, text)
+            self.assertNotIn("bfloat16", self.written_into(text.replace(old, new), "bf16-weights"), new)
+
+    def test_sequences_are_cut_where_the_loader_is_made(self):
+        text = self.LENGTHS.replace("SHUFFLE", "True")
+        (wanted, _, _), _ = self.run_program(text, "length=5")
+        patched = self.patched(text, ["length=5"])
+        self.assertIn("shuffle=True, collate_fn=Shortened(padded, 5))\n", patched)
+        self.assertEqual(self.run_script(patched)[0], wanted)
+        one_length = text.replace("(length,)", "(6,)").replace(", collate_fn=padded", "")
+        patched = self.patched(one_length, ["length=4"])
+        self.assertIn("shuffle=True, collate_fn=Shortened(torch.utils.data.default_collate, 4))\n", patched)
+        self.assertEqual({width for epoch in self.run_script(patched)[0] for width in epoch[1::2]}, {4})
+        loader = "torch.utils.data.DataLoader(data, batch_size=3, shuffle=True, collate_fn=padded)"
+        self.assertIn(loader, text)
+        for made in ("made = [%s for _ in range(2)]\nloader = made[0]" % loader,  # one of two is trained with
+                     loader.replace("collate_fn=padded", "**dict(collate_fn=padded)").join(("loader = ", "")), "class Shortened: pass\nloader = " + loader):
+            self.assertNotIn("Shortened(", self.written_into(text.replace("loader = " + loader, made), "length=5"), made)
+
     def test_blocks_by_their_places(self):
         text = self.program().replace("x = block(x, scale=0.5)\n", "x = block(x, scale=0.5)  # of four\n")
         patched = self.patched(text, ["checkpointing-half"])

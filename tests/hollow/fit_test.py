@@ -444,6 +444,14 @@ torch.save((seen, torch.rand(2), []), sys.argv[1])
         (one_length,) = [change for change in facts["changes"] if change["name"] == "one-length"]
         self.assertTrue(one_length["applies"])
 
+    def test_two_widths_of_padded_batches_vary(self):
+        for lengths, vary in (("[3, 3, 3, 7, 3, 3]", True), ("[3, 3, 3, 3, 3]", False)):  # of the latter the last batch is small
+            text = self.LENGTHS.replace("SHUFFLE", "False").replace("[3, 9, 4, 1, 12, 5, 8, 2, 7, 6]", lengths)
+            facts = self.facts_of("import sys\nsys.argv = ['train.py', '%s/kept']\n%s" % (self.folder.name, text))
+            self.assertEqual(facts["lengths_vary"], vary, lengths)
+            for path in glob.glob(os.path.join(self.folder.name, "fit-*.json")):
+                os.remove(path)
+
     def test_the_first_half_is_frozen_and_the_others_learn_as_before(self):
         (grads, _, _), _ = self.run_program(blocks(), "")
         (others, _, _), words = self.run_program(blocks(), "freeze-half")

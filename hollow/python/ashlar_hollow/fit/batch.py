@@ -1,6 +1,6 @@
 """A batch in parts, whose gradients add up: half, a quarter, an eighth of it at a time. Or one of another size."""
 
-from . import edits
+from . import edits, lines
 from .change import Change
 
 
@@ -79,7 +79,7 @@ class Parts(Change):
 
     def on_waiting(self, where):
         if self.is_on and self.loop is not None:
-            self.waiting.setdefault((where, getattr(where, "at", None)), where)
+            self.waiting.setdefault(lines.key(where), where)
 
     def on_zero_grad(self, set_to_none, where):
         self.on_waiting(where)

@@ -9,7 +9,7 @@ writes, or `lacks(...)` or `refuses(...)`, with why not. Of several places the f
 place itself, it says `writes(...)` as well, of each place.
 """
 
-from . import edits
+from . import edits, lines
 
 NORMS = "_BatchNorm"
 
@@ -39,7 +39,7 @@ class Change(object):
 
     def writes(self, where, edit):
         """What edits.py makes, of the call that is under way there."""
-        self.written.setdefault((where, getattr(where, "at", None)), edit)
+        self.written.setdefault(lines.key(where), edit)
 
     def edits(self):
         """(edit, its places) of each, for patch.py."""

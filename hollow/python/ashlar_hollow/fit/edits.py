@@ -40,6 +40,32 @@ def behind(text):
     return lambda source, call: [(source.end(call), source.end(call), text.encode())]
 
 
+def ahead(methods, text, module):
+    """Right before one of these methods is called: ".to(torch.bfloat16)"."""
+
+    def edit(source, call):
+        if not any(_is_method(call, method) for method in methods) or str(_last(call.func.value))[:1].isupper():
+            return None  # a function of a class, which is given the value
+        at = source.text.rindex(b".", source.end(call.func.value), source.end(call.func))
+        return _all([(at, at, text.encode())], source.imported(module))
+
+    return edit
+
+
+def each(names, text):
+    """Right behind some of the arguments, by place or by name, each of which is a variable: what it is now stays alive in the call."""
+
+    def edit(source, call):
+        given = dict(enumerate(call.args))
+        given.update({one.arg: one.value for one in call.keywords})
+        chosen = [given.get(name) for name in names]
+        if any(isinstance(one, ast.Starred) for one in call.args) or not all(isinstance(one, ast.Name) for one in chosen):
+            return None
+        return [(source.end(one), source.end(one), text.encode()) for one in chosen]
+
+    return edit
+
+
 def within(context):
     """The call's statement in a context of torch."""
 
@@ -212,6 +238,25 @@ def some_through_checkpoint(which, blocks):
             call.func.id, inside, name, which, source.words(call))
         is_whole = getattr(source.statement(call), "value", None) is call
         return _all([source.replaced(call, text if is_whole else "(%s)" % text)], counts, source.imported("torch.utils.checkpoint"))
+
+    return edit
+
+
+def collated(name, more, function):
+    """collate_fn of a DataLoader through a class that the file gets."""
+
+    def edit(source, call):
+        given = {one.arg: one.value for one in call.keywords}
+        defined = source.function(call, name, function)
+        if _last(call.func) != "DataLoader" or defined is None or None in given or len(call.args) > 6:
+            return None  # what **options has is not known
+        if any(isinstance(one, ast.Starred) for one in call.args):
+            return None
+        old = given.get("collate_fn")
+        is_default = old is None or isinstance(old, ast.Constant)
+        text = "%s(%s, %d)" % (name, "torch.utils.data.default_collate" if is_default else source.words(old), more)
+        written = source.argument(call, "collate_fn=" + text) if old is None else source.replaced(old, text)
+        return _all([defined, written], source.imported("torch") if is_default else [])
 
     return edit
 

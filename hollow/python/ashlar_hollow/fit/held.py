@@ -26,7 +26,7 @@ class Held(object):
         known = set()
         for what, tensor in self.tensors(optimizer):
             if isinstance(tensor, self.torch.Tensor) and tensor.is_cuda:
-                storage = tensor.untyped_storage()
+                storage = local(tensor).untyped_storage()
                 if storage.data_ptr() not in known:
                     known.add(storage.data_ptr())
                     by_device[tensor.device.index][what] += storage.nbytes()
@@ -41,3 +41,8 @@ class Held(object):
         for states in optimizer.state.values():
             for state in states.values() if isinstance(states, dict) else ():
                 yield "states", state
+
+
+def local(tensor):
+    """Of a DTensor, which has no memory of its own, the part that lies on this device."""
+    return getattr(tensor, "_local_tensor", tensor)

@@ -32,6 +32,11 @@ class Place(str):
     code = at = None
 
 
+def key(place):
+    """Of the call there, among others of the line."""
+    return place, getattr(place, "at", None)
+
+
 def span(place):
     """(line, column, end line, end column) of the call; columns count bytes, from 0. None before Python 3.11."""
     positions = getattr(getattr(place, "code", None), "co_positions", None)

@@ -9,6 +9,7 @@ import weakref
 
 from . import edits, lines
 from .change import Change
+from .held import local
 
 LEAST_BYTES = 1 << 20
 MOST_LOOKS = 3  # at who holds an output: each goes over all objects
@@ -35,10 +36,10 @@ class Release(Change):
 
     def on_output(self, module, output, trains, where):
         if trains and not self.program.has_trainer and not self.program.has_lightning:
-            known = {one.untyped_storage().data_ptr() for one in module.parameters()}
+            known = {storage_of(one) for one in module.parameters()}
             self.holders.update((id(output), id(getattr(output, "__dict__", None))))
             for one in tensors(self.program.torch, output):
-                if one.is_cuda and one.grad_fn is not None and one.untyped_storage().data_ptr() not in known:
+                if one.is_cuda and one.grad_fn is not None and storage_of(one) not in known:
                     self.kept.append(weakref.ref(one))
         return output
 
@@ -84,8 +85,12 @@ def only_variables_hold(kept, holders):
     )
 
 
+def storage_of(one):
+    return local(one).untyped_storage().data_ptr()
+
+
 def size_of(one):
-    return one.numel() * one.element_size()
+    return local(one).numel() * one.element_size()
 
 
 def tensors(torch, output):

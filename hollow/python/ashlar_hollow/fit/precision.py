@@ -1,6 +1,6 @@
 """Sixteen bits: autocast around the forward pass and the loss, from the outermost module's call until backward; or weights."""
 
-from . import edits
+from . import edits, lines
 from .change import Change
 
 
@@ -74,7 +74,7 @@ class Autocast(Change):
         if self.context is not None:
             self.context.__exit__(None, None, None)
             self.context = None
-            self.stretches.setdefault(tuple((one, getattr(one, "at", None)) for one in (self.began, where)), (self.began, where))
+            self.stretches.setdefault((lines.key(self.began), lines.key(where)), (self.began, where))
         return loss if self.scaler is None else self.scaler.scale(loss)
 
     def edits(self):
@@ -102,6 +102,11 @@ class Weights(Change):
     alters = "precision"
     without = "no model moves to the GPU"
 
+    def __init__(self, program, is_on):
+        Change.__init__(self, program, is_on)
+        self.called = (None, None)  # the outermost module under way, by id, and the program's line
+        self.calls, self.is_sure = {}, True  # key of such a line -> (the line, arguments that were float32)
+
     def on_lightning(self, given, where):
         if str(given.get("precision") or "32-true") not in ("32", "32-true"):
             return self.lacks("precision=%r: %s" % (given["precision"], where))
@@ -124,17 +129,39 @@ class Weights(Change):
         if not has_bf16(torch):
             return self.lacks("the card has no bf16")
         self.applies(where, "model.to(torch.bfloat16) before it moves to the GPU", "inputs that are floating to torch.bfloat16")
+        self.writes(where, edits.ahead(("cuda", "to"), ".to(torch.bfloat16)", "torch"))
         if self.is_on:
             module.to(torch.bfloat16)
             module.register_forward_pre_hook(self.cast, with_kwargs=True)
         return None
 
-    def cast(self, module, args, kwargs):
-        return tuple(map(self.narrowed, args)), {name: self.narrowed(one) for name, one in kwargs.items()}
+    def on_call(self, module, trains, where):
+        self.called = (id(module), where)
 
-    def narrowed(self, one):
+    def cast(self, module, args, kwargs):
+        given = list(enumerate(args)) + list(kwargs.items())
+        wide = [name for name, one in given if self.is_wide(one)]
+        self.note(module, wide)
+        narrow = {name: one.to(self.program.torch.bfloat16) if name in wide else one for name, one in given}
+        return tuple(narrow[at] for at in range(len(args))), {name: narrow[name] for name in kwargs}
+
+    def is_wide(self, one):
         torch = self.program.torch
-        return one.to(torch.bfloat16) if isinstance(one, torch.Tensor) and one.dtype == torch.float32 else one
+        return isinstance(one, torch.Tensor) and one.dtype == torch.float32
+
+    def note(self, module, wide):
+        """Which arguments the line has to cast: the same in each of its calls, and those of the module that moved."""
+        outermost, where = self.called
+        if outermost != id(module):
+            self.is_sure = self.is_sure and not wide
+        elif self.calls.setdefault(lines.key(where), (where, wide))[1] != wide:
+            self.is_sure = False
+
+    def edits(self):
+        if not self.is_sure:
+            return []
+        casts = [(edits.at_call(edits.each(wide, ".to(torch.bfloat16)")), [where]) for where, wide in self.calls.values() if wide]
+        return Change.edits(self) + casts
 
 
 def has_bf16(torch):

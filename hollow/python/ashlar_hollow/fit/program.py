@@ -44,7 +44,7 @@ class Program(object):
         self.known = set()
         self.longest = 0
         self.longest_tokens = 0  # of the batches that it trains with
-        self.shapes = set()  # of these, a sample each
+        self.shapes = set()  # of these: (whether samples lie one behind the other, the shape of one or of all)
         self.loads = False  # a DataLoader feeds the training
         self.loaders = weakref.WeakKeyDictionary()  # -> the place where it was made
         self.readers = {}  # id of the samples -> the places where loaders of them were made
@@ -164,13 +164,13 @@ class Program(object):
         if not trains or not tensors:
             return
         largest = max(tensors, key=lambda one: one.numel())
-        self.shapes.add(largest.shape[1:] if largest.dim() > 1 else largest.shape)
+        self.shapes.add((largest.dim() == 1, largest.shape[1:] if largest.dim() > 1 else largest.shape))
         tokens = [one.shape[1] for one in tensors if one.dim() == 2 and not one.is_floating_point()]
         self.longest_tokens = max([self.longest_tokens] + tokens)
 
     def lengths_vary(self):
         """Where samples lie one behind the other, a last batch of fewer has another size as well: two sizes tell nothing."""
-        packed = sum(len(shape) == 1 for shape in self.shapes)
+        packed = sum(is_packed for is_packed, _ in self.shapes)
         return self.loads and (packed > 2 or len(self.shapes) - packed > 1)
 
     def finished(self, module, output):
@@ -306,8 +306,8 @@ class Program(object):
     def made_by_program(self, loader):
         """Where the loader was made that a library, such as accelerate, made this one of; None where that cannot be told."""
         own = self.loaders.get(loader)
-        places = {(one, getattr(one, "at", None)): one for one in self.readers.get(id(loader.dataset), [])}
-        places.pop((own, getattr(own, "at", None)), None)
+        places = {lines.key(one): one for one in self.readers.get(id(loader.dataset), [])}
+        places.pop(lines.key(own), None)
         return next(iter(places.values())) if len(places) == 1 else None
 
     def iterated(self, original, loader):
