@@ -264,6 +264,23 @@ torch.save"""
             self.skipTest("no transformers")
         self.expect_alike(GPT2, ["half-batch", "checkpointing", "no-cache,quarter-batch,checkpointing", "sdpa"])
 
+    def test_attention_that_was_chosen_as_the_model_was_made_is_no_row(self):
+        if not has("transformers"):
+            self.skipTest("no transformers")
+        sys.path.insert(0, PACKAGE)
+        from ashlar_gpu.fit import attention
+        from transformers import GPT2Config, GPT2LMHeadModel
+
+        class Fixed(GPT2LMHeadModel):
+            def _can_set_attn_implementation(self):
+                return False
+
+        sizes = GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=8, n_positions=8, attn_implementation="eager")
+        for kind, why in ((Fixed, "attention is chosen as the model is made"), (GPT2LMHeadModel, None)):
+            change = attention.Sdpa(None, False)
+            change.on_model(kind(sizes), ("train.py", 3))
+            self.assertEqual((change.why_missing or "").split(":")[0] or None, why)
+
     def test_states_that_wait_elsewhere_come_back(self):
         """That they wait on the host is for a GPU (conformance/fitted/states.py); here, that a step has them."""
         sys.path.insert(0, PACKAGE)

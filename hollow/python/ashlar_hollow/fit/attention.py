@@ -27,6 +27,9 @@ class Sdpa(Switch):
             return self.lacks("attention is %s" % kind)
         if not getattr(model, "_supports_sdpa", False) or not hasattr(model, "set_attn_implementation"):
             return self.lacks("the model has no other attention")
+        can_set = getattr(model, "_can_set_attn_implementation", None)
+        if can_set is not None and not can_set():  # it has chosen modules by it, as it was made
+            return self.lacks('attention is chosen as the model is made: try from_pretrained(..., attn_implementation="sdpa")')
         self.applies(where, 'from_pretrained(..., attn_implementation="sdpa")')
         if is_called:
             self.writes(where, edits.before_loop('%s.set_attn_implementation("sdpa")'))
