@@ -3,7 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 jobs=${ASHLAR_JOBS:-$(nproc)}
-presets="release cuda hollow dev asan tsan fuzz nocuda"  # those that are built and tested
+presets="release cuda hollow dev asan tsan fuzz nocuda aarch64"  # those that are built and tested
 log_dir=$root/build/logs
 
 # Debian package = a command or file that shows it is there (it may have come by another way than apt).
@@ -134,11 +134,12 @@ FixedAddresses() {
 # Tests PRESET [ctest arguments]: files that tests make go under build/, so that no two users' meet. Every single test is
 # printed, and the last line counts them.
 Tests() {
-  local build=$root/build/$1 status=0
+  local build=$root/build/$1 status=0 on_it=()  # what runs a command on the machine that is built for
+  [[ $1 != aarch64 ]] || on_it=("$root/tools/aarch64")
   shift
   rm -rf "$build/results"
   mkdir -p "$build/tmp" "$build/results"
-  TMPDIR=$build/tmp TEST_TMPDIR=$build/tmp FixedAddresses ctest --test-dir "$build" -j "$jobs" --output-on-failure \
+  TMPDIR=$build/tmp TEST_TMPDIR=$build/tmp FixedAddresses "${on_it[@]}" ctest --test-dir "$build" -j "$jobs" --output-on-failure \
     --no-tests=error --output-junit "$build/results/entries.xml" "$@" || status=$?
   [[ -f $build/results/entries.xml ]] || return "$status"  # ctest has said why
   python3 -B "$root/tools/gate/results.py" "$build/results" && return "$status"

@@ -44,7 +44,7 @@ def check_exports(library):
     and our own; nothing of Abseil or of C++'s standard library."""
     allowed = r"ashlar_" if library.name.startswith("libashlar.so") else \
         r"cu|nv|p?nccl|__cuda|ashlar_|dlsym$|dlopen$|dlvsym$|_exit$|_Exit$"
-    lines = run("nm", "--dynamic", "--defined-only", "--format=posix", library).splitlines()
+    lines = run("nm", "--dynamic", "--defined-only", "--extern-only", "--format=posix", library).splitlines()
     names = [line.split()[0].split("@")[0] for line in lines]
     foreign = [name for name in names if not re.match(allowed, name)]
     assert names and not foreign, f"{library} exports {foreign[:10]} ({len(foreign)} of {len(names)})"
