@@ -194,7 +194,7 @@ class LogReplayer {
   void Call(const trace::fact::PoolWoken& woken) {
     Empty([this, &woken] { core::Reconstruction(allocator_).WakeUp(woken.pool); }, woken.pool);
   }
-  // Where other settings put other memory, the range is nobody's.
+  // Where a device of another size has no such memory, it is nobody's.
   void Call(const trace::fact::RangeRegistered& range) {
     allocator_.RegisterRange(range.address, range.size_bytes).IgnoreError();
   }

@@ -399,10 +399,6 @@ void FindLogitsBySizes(const CauseContext& context, const ProgramMemory& memory,
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Lines of the pass that make more blocks as large as the logits than its loss does: those of layers.
 std::set<trace::StackId> LinesOfLayers(const CauseContext& context, const ProgramMemory& memory,
                                        std::uint64_t logits_bytes) {

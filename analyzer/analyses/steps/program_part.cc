@@ -25,22 +25,22 @@ string_view BaseName(string_view path) {
   return slash == string_view::npos ? path : path.substr(slash + 1);
 }
 
-bool IsLoading(const trace::Frame& frame, string_view file) {
+bool IsLoading(const trace::Frame& frame) {
   static constexpr std::array<string_view, 5> kFunctions = {
       "load_state_dict", "_load_from_state_dict", "from_pretrained", "load_checkpoint", "_load_pretrained_model"};
-  return absl::EndsWith(file, "torch/serialization.py") || IsOneOf(frame.function, kFunctions);
+  return absl::EndsWith(frame.file, "torch/serialization.py") || IsOneOf(frame.function, kFunctions);
 }
 
-bool IsTorchOptim(string_view file) {
-  return absl::StrContains(file, "torch/optim/") && !absl::StrContains(file, "lr_scheduler");
+bool IsTorchOptim(const trace::Frame& frame) {
+  return absl::StrContains(frame.file, "torch/optim/") && !absl::StrContains(frame.file, "lr_scheduler");
 }
 
 // An optimizer that is no class of PyTorch, as far as names can tell.
-bool IsNamedOptimizerStep(const trace::Frame& frame, string_view file) {
+bool IsNamedOptimizerStep(const trace::Frame& frame) {
   if (frame.function != "step") return false;
   static constexpr std::array<string_view, 9> kWords = {"optim", "adam", "sgd",     "lion",   "adafactor",
                                                         "muon",  "lamb", "shampoo", "rmsprop"};
-  const std::string base = absl::AsciiStrToLower(BaseName(file));
+  const std::string base = absl::AsciiStrToLower(BaseName(frame.file));
   return std::any_of(kWords.begin(), kWords.end(), [&base](string_view word) { return absl::StrContains(base, word); });
 }
 
@@ -59,28 +59,24 @@ bool IsTrainingCall(const trace::Frame& frame) {
   return IsOneOf(frame.function, kFunctions);
 }
 
-bool IsContextCall(const trace::Frame& frame, string_view file) {
-  return frame.function == "decorate_context" && absl::StrContains(file, "torch/");
+bool IsContextCall(const trace::Frame& frame) {
+  return frame.function == "decorate_context" && absl::StrContains(frame.file, "torch/");
 }
 
-bool RunsModule(const trace::Frame& frame, string_view file) {
+bool RunsModule(const trace::Frame& frame) {
   return frame.function == "forward" ||
-         (frame.function == "_call_impl" && absl::EndsWith(file, "torch/nn/modules/module.py"));
+         (frame.function == "_call_impl" && absl::EndsWith(frame.file, "torch/nn/modules/module.py"));
 }
 
-// A Python frame; innermost first.
-struct CallFrame {
-  const trace::Frame* frame = nullptr;
-  std::string file;
+bool IsOfTorch(const trace::Frame& frame) {
+  return IsTorchFrame(frame) || absl::StrContains(frame.file, "torchinductor");
+}
 
-  bool IsTorchs() const { return IsTorchFrame(*frame) || absl::StrContains(file, "torchinductor"); }
-};
-
-std::vector<CallFrame> CallFramesOf(const trace::StackTable& stacks, trace::StackId stack) {
-  std::vector<CallFrame> out;
+// Those of Python; innermost first.
+std::vector<const trace::Frame*> CallFramesOf(const trace::StackTable& stacks, trace::StackId stack) {
+  std::vector<const trace::Frame*> out;
   for (const trace::FrameId id : stacks.stack(stack)) {
-    const trace::Frame& frame = stacks.frame(id);
-    if (IsPythonFrame(frame)) out.push_back({&frame, frame.file});
+    if (const trace::Frame& frame = stacks.frame(id); IsPythonFrame(frame)) out.push_back(&frame);
   }
   return out;
 }
@@ -92,11 +88,9 @@ std::set<NamedFunction> FindTrainingSteps(const trace::StackTable& stacks) {
   std::set<NamedFunction> out;
   for (trace::StackId id = 0; id < stacks.stack_count(); ++id) {
     bool is_inside_pass = false;
-    for (const CallFrame& python : CallFramesOf(stacks, id)) {
-      if (is_inside_pass && IsNamedOptimizerStep(*python.frame, python.file)) {
-        out.insert({python.frame->file, python.frame->function});
-      }
-      is_inside_pass = is_inside_pass || RunsModule(*python.frame, python.file);
+    for (const trace::Frame* frame : CallFramesOf(stacks, id)) {
+      if (is_inside_pass && IsNamedOptimizerStep(*frame)) out.insert({frame->file, frame->function});
+      is_inside_pass = is_inside_pass || RunsModule(*frame);
     }
   }
   return out;
@@ -104,14 +98,13 @@ std::set<NamedFunction> FindTrainingSteps(const trace::StackTable& stacks) {
 
 // Whether an optimizer made the block: between its innermost frame and the block lies nothing that the program handed
 // to it, such as a closure that computes the loss.
-bool IsMadeByOptimizer(const std::vector<CallFrame>& frames, const std::set<NamedFunction>& training_steps) {
-  const CallFrame* inside = nullptr;  // the outermost frame so far that is not PyTorch's
-  for (const CallFrame& python : frames) {
-    const trace::Frame& frame = *python.frame;
-    if (RunsModule(frame, python.file) || absl::StrContains(frame.function, "closure")) return false;
-    if (IsTorchOptim(python.file)) return inside == nullptr || inside->frame->function == "step";
-    if (IsNamedOptimizerStep(frame, python.file)) return training_steps.count({frame.file, frame.function}) == 0;
-    if (!python.IsTorchs()) inside = &python;
+bool IsMadeByOptimizer(const std::vector<const trace::Frame*>& frames, const std::set<NamedFunction>& training_steps) {
+  const trace::Frame* inside = nullptr;  // the outermost frame so far that is not PyTorch's
+  for (const trace::Frame* frame : frames) {
+    if (RunsModule(*frame) || absl::StrContains(frame->function, "closure")) return false;
+    if (IsTorchOptim(*frame)) return inside == nullptr || inside->function == "step";
+    if (IsNamedOptimizerStep(*frame)) return training_steps.count({frame->file, frame->function}) == 0;
+    if (!IsOfTorch(*frame)) inside = frame;
   }
   return false;
 }
@@ -123,20 +116,20 @@ ProgramPart PartOf(const trace::StackTable& stacks, trace::StackId stack,
   for (const trace::FrameId id : stacks.stack(stack)) {
     if (IsBackwardFrame(stacks.frame(id))) see(ProgramPart::kBackward);
   }
-  const std::vector<CallFrame> frames = CallFramesOf(stacks, stack);
+  const std::vector<const trace::Frame*> frames = CallFramesOf(stacks, stack);
   if (IsMadeByOptimizer(frames, training_steps)) see(ProgramPart::kOptimizer);
   bool is_in_training = false;
   bool is_in_optimizer =
       false;  // it works without gradients, and records them again for its closure by the same wrapper
-  for (auto python = frames.rbegin(); python != frames.rend(); ++python) {
-    const trace::Frame& frame = *python->frame;
-    if (IsLoading(frame, python->file)) see(ProgramPart::kLoading);
+  for (auto call = frames.rbegin(); call != frames.rend(); ++call) {
+    const trace::Frame& frame = **call;
+    if (IsLoading(frame)) see(ProgramPart::kLoading);
     if (!is_in_training && IsEvaluation(frame)) see(ProgramPart::kEvaluation);
     if (frame.function == "generate") see(ProgramPart::kGeneration);
-    if (!is_in_optimizer && IsContextCall(frame, python->file)) see(ProgramPart::kNoGrad);
+    if (!is_in_optimizer && IsContextCall(frame)) see(ProgramPart::kNoGrad);
     if (frame.function == "forward") see(ProgramPart::kForward);
     is_in_training = is_in_training || IsTrainingCall(frame);
-    is_in_optimizer = is_in_optimizer || IsTorchOptim(python->file);
+    is_in_optimizer = is_in_optimizer || IsTorchOptim(frame);
   }
   for (std::size_t part = 1; part < seen.size(); ++part) {
     if (seen[part]) return static_cast<ProgramPart>(part);

@@ -1,22 +1,16 @@
 // Causes that owners prove: programs whose snapshot says who holds each block. Where the owner contradicts the shape of
 // lines and times, the owner wins; what a program needs to work is no leak.
-// Long because: one run with owners serves all cases.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <deque>
-#include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
-#include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/changes/program_changes.h"
+#include "tests/analyzer/analyses/causes/owned_run.h"
 #include "tests/analyzer/analyses/causes/training_parts.h"
 #include "tests/analyzer/analyses/seeded_run.h"
 
@@ -30,119 +24,6 @@ using analyses::Finding;
 using testing::HasSubstr;
 
 constexpr SeededFrame kOwnersLoad = {"/lib/torch/serialization.py", 1400, "load"};
-constexpr SeededFrame kOwnersInit = {"model.py", 12, "__init__"};
-
-trace::Holder OwnerNamed(const std::string& kind, const std::string& name, std::vector<std::string> traits = {},
-                         const std::string& mode = "") {
-  trace::Holder out;
-  out.kind = kind;
-  out.name = name;
-  out.file = "train.py";
-  out.line = 31;
-  out.mode = mode;
-  out.traits = std::move(traits);
-  return out;
-}
-
-// A training of six layers of two sizes, with an owner of each block.
-class OwnedRun {
- public:
-  explicit OwnedRun(std::uint64_t capacity_bytes = 16 * kGiB)
-      : capacity_bytes_(capacity_bytes), run_({.capacity_bytes = capacity_bytes}) {
-    names_.when = "out_of_memory";
-  }
-
-  SeededRun& run() { return run_; }
-
-  core::Block* Keep(std::uint64_t bytes, const trace::Holder& owner) {
-    core::Block* const block = run_.Allocate(bytes);
-    Own(block, owner);
-    return block;
-  }
-  void Own(core::Block* block, const trace::Holder& owner) {
-    const auto found = std::find(names_.holders.begin(), names_.holders.end(), owner);
-    const auto index = static_cast<std::uint32_t>(found - names_.holders.begin());
-    if (found == names_.holders.end()) names_.holders.push_back(owner);
-    owners_[block->address] = index;
-  }
-
-  void Weights(const std::string& model, std::vector<std::string> traits = {"optimized"},
-               SeededFrame at = kOwnersInit) {
-    run_.At({at, kMain});
-    for (int layer = 0; layer < 6; ++layer) {
-      for (const std::uint64_t size : {32, 16}) {
-        Keep(size * kMiB, OwnerNamed("parameter", model + (size == 32 ? ".*.up" : ".*.down"), traits, "train"));
-      }
-    }
-  }
-
-  // `keep` is called in the middle of each step, between its forward and its backward pass.
-  void Train(int steps, const std::function<void(int step)>& keep) {
-    for (int step = 0; step < steps; ++step) {
-      run_.At({{"train.py", 20, "load_batch"}, kMain});
-      core::Block* const batch = run_.Allocate(4 * kMiB);
-      Own(batch, OwnerNamed("local", "batch"));
-      Blocks saved;
-      Blocks gradients;
-      Forward(run_, 6, 16 * kMiB, saved);
-      for (core::Block* block : saved) Own(block, OwnerNamed("graph", "loss", {}, "train"));
-      keep(step);
-      Backward(run_, 6, 32 * kMiB, saved, gradients);
-      for (core::Block* block : gradients) Own(block, OwnerNamed("gradient", "model.*.up.grad"));
-      Optimize(run_, 6, 32 * kMiB);
-      run_.Free(gradients);
-      run_.Free(batch);
-    }
-  }
-
-  // The next pass runs out of memory.
-  SeededInput FailInPass(const trace::Holder& owner) {
-    Blocks saved;
-    Forward(run_, 4, 16 * kMiB, saved);
-    for (core::Block* block : saved) Own(block, owner);
-    run_.At({{"model.py", 40, "attention"}, {"model.py", 33, "forward"}, kMain});
-    return Fail();
-  }
-  // A request more than there is fails where the program stands.
-  SeededInput Fail() {
-    run_.Fail(capacity_bytes_ - run_.LiveBytes() + 64 * kMiB);
-    return Finish();
-  }
-  SeededInput Finish() {
-    for (const auto& [address, owner_index] : owners_) names_.blocks.push_back({address, owner_index, {}});
-    SeededInput out = run_.Finish();
-    out.snapshot.holders = names_;
-    return out;
-  }
-  SeededInput FailInPass() { return FailInPass(OwnerNamed("graph", "x", {"in_call"}, "train")); }
-
- private:
-  std::uint64_t capacity_bytes_;
-  SeededRun run_;
-  trace::Holders names_;
-  std::map<std::uint64_t, std::uint32_t> owners_;
-};
-
-std::string SaidOf(const CauseFinding& cause) {
-  return absl::StrCat(absl::StrJoin(cause.evidence, "; "), absl::StrJoin(cause.counter_evidence, "; "));
-}
-
-// The first found cause is this one, named after the variable, and the others are not found.
-void ExpectFirst(const SeededInput& input, CauseKind kind, const std::string& variable,
-                 const std::vector<CauseKind>& absent = {}) {
-  const Diagnosis diagnosis(input);
-  ASSERT_FALSE(diagnosis.Found().empty());
-  const CauseFinding first = diagnosis.Found().front();
-  EXPECT_EQ(std::string(CauseName(first.kind)), CauseName(kind)) << SaidOf(first);
-  ASSERT_FALSE(first.holders.empty());
-  EXPECT_EQ(first.holders.front().name, variable);
-  EXPECT_THAT(first.evidence.front(), HasSubstr(variable));
-  for (const CauseKind other : absent) {
-    EXPECT_EQ(diagnosis.Of(other).finding, Finding::kAbsent) << CauseName(other) << ": " << SaidOf(diagnosis.Of(other));
-  }
-}
-
-constexpr SeededFrame kOwnersForward = {"model.py", 33, "forward"};
 
 TEST(OwnedCausesTest, AListThatKeepsGraphsOfTrainedModules) {
   OwnedRun run;
@@ -330,81 +211,6 @@ TEST(OwnedCausesTest, ASparseGradientThatNobodyClears) {
   run.run().At({kEngine});
   run.Keep(kGiB, OwnerNamed("gradient", "model.table.weight.grad"));
   ExpectFirst(run.FailInPass(), CauseKind::kGradientsKept, "model.table.weight.grad");
-}
-
-TEST(OwnedCausesTest, ATensorThatGrowsByCatIsOneVariable) {
-  OwnedRun run;
-  run.Weights("model");
-  core::Block* queue = nullptr;
-  run.Train(24, [&](int step) {
-    run.run().At({{"moco.py", 37, "enqueue"}, kMain});
-    core::Block* const grown =
-        run.Keep(static_cast<std::uint64_t>(step + 1) * 64 * kMiB, OwnerNamed("buffer", "model.queue"));
-    if (queue != nullptr) run.run().Free(queue);
-    queue = grown;
-  });
-  const SeededInput input = run.FailInPass();
-  ExpectFirst(input, CauseKind::kKvCacheGrows, "model.queue", {CauseKind::kEvalWithoutNoGrad, CauseKind::kOutputsKept});
-  EXPECT_THAT(SaidOf(Diagnosis(input).Of(CauseKind::kKvCacheGrows)), HasSubstr("grew 24 times by about 64.00 MiB"));
-}
-
-// A product with a tensor that grows is larger each time, and keeps nothing of earlier steps.
-TEST(OwnedCausesTest, WhatIsComputedFromATensorThatGrowsIsNoCauseBesideIt) {
-  OwnedRun run;
-  run.Weights("model");
-  std::map<std::string, core::Block*> newest;
-  run.Train(24, [&](int step) {
-    const auto grow = [&](const std::string& name, const std::string& kind, SeededFrame at, std::uint64_t bytes_each) {
-      run.run().At({at, kMain});
-      core::Block* const grown = run.Keep(static_cast<std::uint64_t>(step + 1) * bytes_each, OwnerNamed(kind, name));
-      if (newest[name] != nullptr) run.run().Free(newest[name]);
-      newest[name] = grown;
-    };
-    grow("model.queue", "buffer", {"moco.py", 37, "enqueue"}, 128 * kMiB);
-    grow("scores", "global", {"train.py", 41, "score"}, 32 * kMiB);
-  });
-  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "model.queue", {CauseKind::kOutputsKept});
-}
-
-// Four caches grow together; a mask of the pass grows by more than one of them, and is less than they are.
-TEST(OwnedCausesTest, CachesThatGrowTogetherAreMoreThanWhatAPassMakesOfThem) {
-  OwnedRun run;
-  run.Weights("model");
-  Blocks caches(4, nullptr);
-  core::Block* mask = nullptr;
-  run.Train(24, [&](int step) {
-    const auto grow = [&](core::Block*& newest, SeededFrame at, std::uint64_t bytes_each, const trace::Holder& owner) {
-      run.run().At({at, kOwnersForward, kMain});
-      core::Block* const grown = run.Keep(static_cast<std::uint64_t>(step + 1) * bytes_each, owner);
-      if (newest != nullptr) run.run().Free(newest);
-      newest = grown;
-    };
-    for (core::Block*& cache : caches) {
-      grow(cache, {"cache.py", 7, "update"}, 32 * kMiB, OwnerNamed("attribute", "chats[].keys"));
-    }
-    grow(mask, {"mask.py", 9, "make"}, 80 * kMiB, OwnerNamed("local", "mask"));
-  });
-  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "chats[]");
-}
-
-// Each of four conversations grows token by token while its turn lasts: the line's sizes go up and down.
-TEST(OwnedCausesTest, CachesThatGrowInTurns) {
-  OwnedRun run(40 * kGiB);
-  run.Weights("model");
-  Blocks caches(4, nullptr);
-  std::vector<std::uint64_t> tokens(4, 0);
-  run.Train(16, [&](int) {
-    for (std::size_t chat = 0; chat < caches.size(); ++chat) {
-      for (const std::uint64_t more : {20, 1, 1, 1, 1}) {
-        run.run().At({{"cache.py", 7, "update"}, kOwnersForward, kMain});
-        tokens[chat] += more;
-        core::Block* const grown = run.Keep(tokens[chat] * 4 * kMiB, OwnerNamed("attribute", "chats[].keys"));
-        if (caches[chat] != nullptr) run.run().Free(caches[chat]);
-        caches[chat] = grown;
-      }
-    }
-  });
-  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "chats[]");
 }
 
 // What each stage of a training leaves in a list: its optimizer, with a state for all that it trained.

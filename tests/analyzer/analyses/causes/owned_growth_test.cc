@@ -1,0 +1,99 @@
+// Tensors that grow, each by its owner: what took the place of a smaller one again and again, and what is computed from
+// it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "allocator/base/units.h"
+#include "tests/analyzer/analyses/causes/owned_run.h"
+#include "tests/analyzer/analyses/causes/training_parts.h"
+#include "tests/analyzer/analyses/seeded_run.h"
+
+namespace ashlar::tests {
+namespace {
+
+using analyses::CauseKind;
+using testing::HasSubstr;
+
+TEST(OwnedGrowthTest, ATensorThatGrowsByCatIsOneVariable) {
+  OwnedRun run;
+  run.Weights("model");
+  core::Block* queue = nullptr;
+  run.Train(24, [&](int step) {
+    run.run().At({{"moco.py", 37, "enqueue"}, kMain});
+    core::Block* const grown =
+        run.Keep(static_cast<std::uint64_t>(step + 1) * 64 * kMiB, OwnerNamed("buffer", "model.queue"));
+    if (queue != nullptr) run.run().Free(queue);
+    queue = grown;
+  });
+  const SeededInput input = run.FailInPass();
+  ExpectFirst(input, CauseKind::kKvCacheGrows, "model.queue", {CauseKind::kEvalWithoutNoGrad, CauseKind::kOutputsKept});
+  EXPECT_THAT(SaidOf(Diagnosis(input).Of(CauseKind::kKvCacheGrows)), HasSubstr("grew 24 times by about 64.00 MiB"));
+}
+
+// A product with a tensor that grows is larger each time, and keeps nothing of earlier steps.
+TEST(OwnedGrowthTest, WhatIsComputedFromATensorThatGrowsIsNoCauseBesideIt) {
+  OwnedRun run;
+  run.Weights("model");
+  std::map<std::string, core::Block*> newest;
+  run.Train(24, [&](int step) {
+    const auto grow = [&](const std::string& name, const std::string& kind, SeededFrame at, std::uint64_t bytes_each) {
+      run.run().At({at, kMain});
+      core::Block* const grown = run.Keep(static_cast<std::uint64_t>(step + 1) * bytes_each, OwnerNamed(kind, name));
+      if (newest[name] != nullptr) run.run().Free(newest[name]);
+      newest[name] = grown;
+    };
+    grow("model.queue", "buffer", {"moco.py", 37, "enqueue"}, 128 * kMiB);
+    grow("scores", "global", {"train.py", 41, "score"}, 32 * kMiB);
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "model.queue", {CauseKind::kOutputsKept});
+}
+
+// Four caches grow together; a mask of the pass grows by more than one of them, and is less than they are.
+TEST(OwnedGrowthTest, CachesThatGrowTogetherAreMoreThanWhatAPassMakesOfThem) {
+  OwnedRun run;
+  run.Weights("model");
+  Blocks caches(4, nullptr);
+  core::Block* mask = nullptr;
+  run.Train(24, [&](int step) {
+    const auto grow = [&](core::Block*& newest, SeededFrame at, std::uint64_t bytes_each, const trace::Holder& owner) {
+      run.run().At({at, kOwnersForward, kMain});
+      core::Block* const grown = run.Keep(static_cast<std::uint64_t>(step + 1) * bytes_each, owner);
+      if (newest != nullptr) run.run().Free(newest);
+      newest = grown;
+    };
+    for (core::Block*& cache : caches) {
+      grow(cache, {"cache.py", 7, "update"}, 32 * kMiB, OwnerNamed("attribute", "chats[].keys"));
+    }
+    grow(mask, {"mask.py", 9, "make"}, 80 * kMiB, OwnerNamed("local", "mask"));
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "chats[]");
+}
+
+// Each of four conversations grows token by token while its turn lasts: the line's sizes go up and down.
+TEST(OwnedGrowthTest, CachesThatGrowInTurns) {
+  OwnedRun run(40 * kGiB);
+  run.Weights("model");
+  Blocks caches(4, nullptr);
+  std::vector<std::uint64_t> tokens(4, 0);
+  run.Train(16, [&](int) {
+    for (std::size_t chat = 0; chat < caches.size(); ++chat) {
+      for (const std::uint64_t more : {20, 1, 1, 1, 1}) {
+        run.run().At({{"cache.py", 7, "update"}, kOwnersForward, kMain});
+        tokens[chat] += more;
+        core::Block* const grown = run.Keep(tokens[chat] * 4 * kMiB, OwnerNamed("attribute", "chats[].keys"));
+        if (caches[chat] != nullptr) run.run().Free(caches[chat]);
+        caches[chat] = grown;
+      }
+    }
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "chats[]");
+}
+
+}  // namespace
+}  // namespace ashlar::tests
