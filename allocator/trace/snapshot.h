@@ -185,15 +185,20 @@ inline bool RecordsDeviceCalls(const Snapshot& snapshot) {
 
 // Where such events come from, in words; without it: from a native program that was recorded here.
 inline constexpr char kCallsOriginKey[] = "ashlar_calls_origin";
+
+// Settings of ours about a device begin so: then its number, and what it is.
+inline constexpr char kDeviceKeys[] = "ashlar_device_";
+inline std::string DeviceKey(int device, const char* what) { return kDeviceKeys + std::to_string(device) + what; }
+
 // The setting with a device's name, where such a trace says it.
-inline std::string DeviceNameKey(int device) { return "ashlar_device_" + std::to_string(device) + "_name"; }
+inline std::string DeviceNameKey(int device) { return DeviceKey(device, "_name"); }
 
 // The settings with what each library of the process held of a device when the snapshot was made: this and a number
 // from 0 on. "1048576 2 libnccl.so.2": bytes, allocations, the file of the code that asked.
-inline std::string DeviceLibraryKey(int device) { return "ashlar_device_" + std::to_string(device) + "_library_"; }
+inline std::string DeviceLibraryKey(int device) { return DeviceKey(device, "_library_"); }
 
 // The setting with a device's memory, where such a trace says it.
-inline std::string DeviceTotalKey(int device) { return "ashlar_device_" + std::to_string(device) + "_total_bytes"; }
+inline std::string DeviceTotalKey(int device) { return DeviceKey(device, "_total_bytes"); }
 
 // Settings of such a trace that begin so are notes on it, "count message" under the note's name: no format has a place
 // for notes, and what was left out of a trace belongs to it.

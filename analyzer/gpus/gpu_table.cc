@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/nearest_word.h"
 #include "allocator/base/units.h"
@@ -229,6 +230,10 @@ constexpr Gpu kGpus[] = {
     Card("B300", "NVIDIA B300 SXM6 AC", "H200", 10, 3, kB300, Printed(267.69, kMessage), std::nullopt),
 };
 
+constexpr CardMemory kOtherCards[] = {
+    {"MI300X", Printed(191.98, "a posted out-of-memory message of PyTorch on an MI300X, in ROCm's blog on GPTQModel")},
+};
+
 struct OfCapability {
   int major, minor;
   std::uint64_t optin_kib, sm_kib, threads;
@@ -254,7 +259,7 @@ std::string Plain(absl::string_view name) {
   for (const char c : name) {
     if (c != ' ' && c != '-' && c != '_') out += absl::ascii_tolower(static_cast<unsigned char>(c));
   }
-  for (const absl::string_view maker : {"nvidia", "tesla", "geforce"}) {
+  for (const absl::string_view maker : {"nvidia", "tesla", "geforce", "amd", "instinct"}) {
     out = std::string(absl::StripPrefix(out, maker));
   }
   return out;
@@ -296,6 +301,14 @@ std::string CapabilityText(Capability of) { return absl::StrCat(of.major, ".", o
 
 absl::Span<const Gpu> Gpus() { return kGpus; }
 
+absl::Span<const CardMemory> OtherCards() { return kOtherCards; }
+
+const CardMemory* OtherCardNamed(absl::string_view name) {
+  const auto found = std::find_if(std::begin(kOtherCards), std::end(kOtherCards),
+                                  [&](const CardMemory& card) { return Plain(card.name) == Plain(name); });
+  return found == std::end(kOtherCards) ? nullptr : found;
+}
+
 const Gpu* UnifiedMemoryGpu(std::uint64_t total_bytes) {
   constexpr double kMostApart = 0.04;
   const auto apart = [total_bytes](const Gpu& gpu) {
@@ -330,6 +343,11 @@ absl::StatusOr<Gpu> GpuNamed(absl::string_view name) {
   if (!name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isdigit)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", name, "' is the index of a device, and this takes a card by its name, such as L4"));
+  }
+  if (const CardMemory* const other = OtherCardNamed(name); other != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("of '", name, "' the memory alone is known: give --capacity ",
+                     absl::StrReplaceAll(FormatBytes(other->total_bytes.value), {{" ", ""}})));
   }
   std::vector<std::string> names;
   for (const Gpu& gpu : kGpus) {

@@ -96,6 +96,15 @@ absl::StatusOr<Gpu> GpuNamed(absl::string_view name);
 // other card is nearer; nullptr: none.
 const Gpu* UnifiedMemoryGpu(std::uint64_t total_bytes);
 
+// A card that no program of CUDA runs on: whether something fits is all that can be asked of it.
+struct CardMemory {
+  absl::string_view name;
+  GpuFact total_bytes;  // as PyTorch prints it
+};
+absl::Span<const CardMemory> OtherCards();
+// By the rules of GpuNamed; nullptr: it is none of these.
+const CardMemory* OtherCardNamed(absl::string_view name);
+
 // "A10, A100-40GB, ...": in the table's order.
 std::string GpuNames();
 

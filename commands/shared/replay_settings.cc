@@ -14,6 +14,11 @@ void Tell(const ReplaySettings& settings, const std::string& stage) {
 }
 
 absl::Status SetCard(absl::string_view name, ReplaySettings& settings) {
+  if (const gpus::CardMemory* const other = gpus::OtherCardNamed(name); other != nullptr) {
+    settings.card = std::string(other->name);
+    settings.capacity_bytes = other->total_bytes.value;
+    return absl::OkStatus();
+  }
   const absl::StatusOr<gpus::Gpu> gpu = gpus::GpuNamed(name);
   if (!gpu.ok()) return gpu.status();
   settings.card = std::string(gpu->name);

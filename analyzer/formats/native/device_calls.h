@@ -110,8 +110,8 @@ class LoggedCalls {
 };
 
 // The settings with what the driver said is in use of a device, and what the program had asked for then.
-inline std::string DeviceInUseKey(int device) { return "ashlar_device_" + std::to_string(device) + "_in_use_bytes"; }
-inline std::string DeviceAskedKey(int device) { return "ashlar_device_" + std::to_string(device) + "_asked_bytes"; }
+inline std::string DeviceInUseKey(int device) { return trace::DeviceKey(device, "_in_use_bytes"); }
+inline std::string DeviceAskedKey(int device) { return trace::DeviceKey(device, "_asked_bytes"); }
 
 // Says that `out` holds such calls: its traits and settings. The notes become settings, which every format keeps.
 // `origin`: where the calls come from, in words; empty: a native program that was recorded here.

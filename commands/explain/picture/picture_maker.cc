@@ -45,7 +45,7 @@ void PictureMaker::AddRecord(const trace::Snapshot& snapshot) {
   host_ = PictureOfHost(snapshot, limits_);
   if (!snapshot.settings.has_value()) return;
   for (const auto& [key, value] : snapshot.settings->values) {
-    if (!absl::StartsWith(key, "ashlar_device_")) settings_.emplace_back(key, value);  // what the answer itself tells
+    if (!absl::StartsWith(key, trace::kDeviceKeys)) settings_.emplace_back(key, value);  // what the answer itself tells
   }
 }
 

@@ -32,6 +32,17 @@ TEST(GpuTable, AnUnknownNameAndOneOfTwoAreErrorsThatTellTheChoice) {
   EXPECT_FALSE(GpuNamed("").ok());
 }
 
+TEST(GpuTable, OfSomeCardsTheMemoryAloneIsKnown) {
+  for (const char* name : {"MI300X", "AMD Instinct MI300X", "mi300x"}) {
+    ASSERT_NE(OtherCardNamed(name), nullptr) << name;
+    EXPECT_EQ(FormatBytes(OtherCardNamed(name)->total_bytes.value), "191.98 GiB");
+    EXPECT_EQ(std::string(GpuNamed(name).status().message()),
+              absl::StrCat("of '", name, "' the memory alone is known: give --capacity 191.98GiB"));
+  }
+  EXPECT_EQ(OtherCardNamed("L4"), nullptr);
+  for (const CardMemory& card : OtherCards()) EXPECT_FALSE(card.total_bytes.source.empty()) << card.name;
+}
+
 TEST(GpuTable, CardsAreInOrderOfMemoryAndEachValueHasASource) {
   std::uint64_t before = 0;
   std::set<absl::string_view> names;
@@ -109,7 +120,16 @@ std::string PageOfTheTable() {
       "of it,\nwith kernels loaded when they are first called, as PyTorch 1.13 and later do. Libraries choose a "
       "program's\nkernels by "
       "the capability: cards of one capability run it alike ([which card "
-      "is\nenough](dry-run.md#which-card-is-enough)).\n\n## Keys\n\n"
+      "is\nenough](dry-run.md#which-card-is-enough)).\n\n## Of which the memory alone is known\n\n"
+      "`--capacity` of `explain` and its like takes these names too. No program of CUDA runs on such a card.\n\n"
+      "| card | memory | source |\n|---|---|---|\n");
+  for (const CardMemory& card : OtherCards()) {
+    absl::StrAppend(&out, "| ", card.name, " | ", FormatBytes(card.total_bytes.value), " | ", card.total_bytes.source,
+                    " |\n");
+  }
+  absl::StrAppend(
+      &out,
+      "\n## Keys\n\n"
       "A file for `--profile` has a line `key=value` for each value that is not the A100-80GB's. Sizes may be "
       "written\nas `16GiB`. The keys are those of the sources.\n");
   return out;
