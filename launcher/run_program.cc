@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/personality.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,10 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <filesystem>
-#include <system_error>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "launcher/program.h"
@@ -23,40 +17,6 @@
 
 namespace ashlar::cli {
 namespace {
-
-void RemoveFolder(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
-}
-
-constexpr char kFolderPrefix[] = "ashlar-";
-constexpr int kLockInProgram = 200;  // the least file number of the lock there: out of the way of what programs choose
-constexpr std::time_t kYoungSeconds = 60;  // a folder of this age may not be locked yet
-
-// The lock on a run folder, which this process holds until its end; -1 where it is another's, or where there is none.
-// By the file that is locked a folder is known as ours: others name theirs "ashlar-..." too.
-int LockFolder(const std::string& path, int creates = 0) {
-  const int lock = open(absl::StrCat(path, "/lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | creates, 0600);
-  if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
-  close(lock);
-  return -1;
-}
-
-// What a launcher that was killed left: folders of this user that nobody holds any more.
-void RemoveAbandoned(const std::string& place) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(place, ignored)) {
-    const std::string path = entry.path().string();
-    struct stat facts {};
-    const bool is_ours = entry.path().filename().string().rfind(kFolderPrefix, 0) == 0 &&
-                         lstat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() &&
-                         (facts.st_mode & 0777) == 0700 && std::time(nullptr) - facts.st_mtime > kYoungSeconds;
-    const int lock = is_ours ? LockFolder(path) : -1;
-    if (lock < 0) continue;
-    RemoveFolder(path);
-    close(lock);
-  }
-}
 
 // The terminal that started this process, if there is one: which process group has its foreground.
 class OwnTerminal {
@@ -172,11 +132,6 @@ int WaitFor(pid_t program, const Job& job, SignalRelay& relay) {
   return ShellCode(status);
 }
 
-std::string OnDisk() {
-  const char* temporary = std::getenv("TMPDIR");
-  return temporary != nullptr && *temporary != '\0' ? temporary : "/tmp";
-}
-
 }  // namespace
 
 std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& more) {
@@ -201,30 +156,6 @@ void FixAddresses(const Launch& launch) {
 }
 
 int ShellCode(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
-
-absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Make() { return MakeIn({"/dev/shm", OnDisk()}); }
-absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::MakeOnDisk() { return MakeIn({OnDisk()}); }
-
-absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::MakeIn(const std::vector<std::string>& places) {
-  std::string why;
-  for (const std::string& place : places) {
-    RemoveAbandoned(place);
-    std::string path = absl::StrCat(place, "/", kFolderPrefix, "XXXXXX");
-    if (mkdtemp(path.data()) != nullptr)
-      return std::unique_ptr<RunFolder>(new RunFolder(path, LockFolder(path, O_CREAT)));
-    why = absl::StrCat("cannot make a folder in ", place, ": ", std::strerror(errno));
-  }
-  return absl::UnavailableError(why);
-}
-
-void RunFolder::HoldInProgram() const {
-  if (lock_ >= 0) fcntl(lock_, F_DUPFD, kLockInProgram);
-}
-
-RunFolder::~RunFolder() {
-  RemoveFolder(path_);
-  if (lock_ >= 0) close(lock_);
-}
 
 absl::StatusOr<int> RunProgram(const Launch& launch, const RunFolder& folder, SignalRelay& relay) {
   std::vector<std::string> argument_texts = launch.arguments;

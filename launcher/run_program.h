@@ -1,5 +1,4 @@
-// Starts a program and waits for it: a folder of its own for what it leaves, an environment, a process group with the
-// terminal's foreground.
+// Starts a program and waits for it: an environment, a process group with the terminal's foreground.
 //
 //   absl::StatusOr<std::unique_ptr<RunFolder>> folder = RunFolder::Make();
 //   SignalRelay relay((*folder)->path());            // before any thread is started
@@ -16,32 +15,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "launcher/run_folder.h"
 #include "launcher/signal_relay.h"
 
 namespace ashlar::cli {
-
-// In /dev/shm, else in TMPDIR or /tmp; gone with all that is in it when it is destroyed. What a launcher that was
-// killed left goes with the next one, once its program has ended too: both hold the lock.
-class RunFolder {
- public:
-  static absl::StatusOr<std::unique_ptr<RunFolder>> Make();
-  // On disk: in TMPDIR or /tmp.
-  static absl::StatusOr<std::unique_ptr<RunFolder>> MakeOnDisk();
-  ~RunFolder();
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  // In the new process, which holds the lock too: it ends with what the process becomes, or when that closes it.
-  void HoldInProgram() const;
-
- private:
-  static absl::StatusOr<std::unique_ptr<RunFolder>> MakeIn(const std::vector<std::string>& places);
-  RunFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
-
-  std::string path_;
-  int lock_;  // held while the folder is in use
-};
 
 struct Launch {
   std::string path;

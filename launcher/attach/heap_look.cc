@@ -3,13 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -24,12 +22,10 @@ constexpr const char* kLine = "line.py";
 
 std::string RootOf(std::int64_t pid) { return absl::StrCat("/proc/", pid, "/root"); }
 
-absl::StatusOr<std::string> MakeFolder(std::int64_t pid) {
-  for (const char* place : {"/tmp", "/var/tmp", "/dev/shm"}) {
-    std::string folder = absl::StrCat(RootOf(pid), place, "/ashlar-attach-XXXXXX");
-    if (mkdtemp(folder.data()) != nullptr) return folder;
-  }
-  return absl::ErrnoToStatus(errno, absl::StrCat("process ", pid, ": no folder for its answer in its /tmp"));
+absl::StatusOr<std::unique_ptr<RunFolder>> MakeFolder(std::int64_t pid) {
+  std::vector<std::string> places = {"/tmp", "/var/tmp", "/dev/shm"};
+  for (std::string& place : places) place = RootOf(pid) + place;
+  return RunFolder::MakeIn(places, "attach-");
 }
 
 // Where the process is another user's, its files are too.
@@ -50,13 +46,16 @@ std::string LineThatRuns(const std::string& file) {
 
 absl::StatusOr<HeapLook> HeapLook::Begin(PythonProcess& process, const HeapLookOptions& options,
                                          const std::string& python_folder) {
-  const absl::StatusOr<std::string> folder = MakeFolder(process.pid());
-  if (!folder.ok()) return folder.status();
-  HeapLook out(process, *folder);
+  absl::StatusOr<std::unique_ptr<RunFolder>> folder = MakeFolder(process.pid());
+  if (!folder.ok()) {
+    return absl::UnavailableError(absl::StrCat("process ", process.pid(), ": ", folder.status().message()));
+  }
+  const std::string path = (*folder)->path();
+  HeapLook out(process, *std::move(folder));
   if (absl::Status status = out.Fill(options, python_folder); !status.ok()) return status;
-  const std::string seen_there = folder->substr(RootOf(process.pid()).size());
+  const std::string seen_there = path.substr(RootOf(process.pid()).size());
   const std::string line = LineThatRuns(seen_there + "/attached.py");
-  std::ofstream(absl::StrCat(*folder, "/", kLine)) << line;
+  std::ofstream(absl::StrCat(path, "/", kLine)) << line;
   if (absl::Status status = process.Queue(line, absl::StrCat(seen_there, "/", kLine)); !status.ok()) return status;
   return out;
 }
@@ -65,38 +64,36 @@ absl::Status HeapLook::Fill(const HeapLookOptions& options, const std::string& p
   const std::string from = python_folder + "/ashlar_hollow/";
   std::error_code error;
   for (const char* part : {"attached.py", "observer.py", "holders"}) {
-    files::copy(from + part, absl::StrCat(folder_, "/", part), files::copy_options::recursive, error);
+    files::copy(from + part, absl::StrCat(folder_->path(), "/", part), files::copy_options::recursive, error);
     if (error) return absl::NotFoundError(absl::StrCat(from, part, ": ", error.message()));
   }
-  std::ofstream(folder_ + "/request.json")
+  std::ofstream(folder_->path() + "/request.json")
       << nlohmann::json{{"seconds", options.seconds}, {"redacts", options.redacts}};
   struct stat owner {};
   if (stat(absl::StrCat("/proc/", process_->pid()).c_str(), &owner) != 0) return absl::OkStatus();
-  GiveToOwner(owner, folder_);
-  for (const auto& one : files::recursive_directory_iterator(folder_, error)) GiveToOwner(owner, one.path());
+  GiveToOwner(owner, folder_->path());
+  for (const auto& one : files::recursive_directory_iterator(folder_->path(), error)) GiveToOwner(owner, one.path());
   return absl::OkStatus();
 }
 
-HeapLook::HeapLook(HeapLook&& other) noexcept : process_(other.process_), folder_(std::exchange(other.folder_, "")) {}
-
 HeapLook::~HeapLook() {
-  if (folder_.empty()) return;
+  if (folder_ == nullptr) return;
   const bool has_answered = HasAnswered();
-  std::error_code error;
-  if (process_->WillReadFile(has_answered)) {
-    for (const auto& one : files::directory_iterator(folder_, error)) {
+  if (process_->WillReadFile(has_answered)) {  // else a line that has not run finds nothing
+    std::error_code error;
+    for (const auto& one : files::directory_iterator(folder_->path(), error)) {
       if (one.path().filename() != kLine) files::remove_all(one.path(), error);
     }
-  } else {
-    files::remove_all(folder_, error);  // a line that has not run finds nothing then
+    folder_->Leave();
   }
+  folder_.reset();
   process_->LetGo(has_answered);
 }
 
-bool HeapLook::HasAnswered() const { return access((folder_ + kAnswer).c_str(), F_OK) == 0; }
+bool HeapLook::HasAnswered() const { return access((folder_->path() + kAnswer).c_str(), F_OK) == 0; }
 
 absl::Status HeapLook::Take() const {
-  std::ifstream in(folder_ + kAnswer);
+  std::ifstream in(folder_->path() + kAnswer);
   const nlohmann::json answer = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
   if (answer.is_object() && answer.contains("error") && answer["error"].is_string()) {
     return absl::UnavailableError(absl::StrCat("process ", process_->pid(), ": ", answer["error"].get<std::string>()));

@@ -9,11 +9,14 @@
 #ifndef ASHLAR_LAUNCHER_ATTACH_HEAP_LOOK_H_
 #define ASHLAR_LAUNCHER_ATTACH_HEAP_LOOK_H_
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "launcher/attach/python_process.h"
+#include "launcher/run_folder.h"
 
 namespace ashlar::cli {
 
@@ -28,21 +31,22 @@ class HeapLook {
   static absl::StatusOr<HeapLook> Begin(PythonProcess& process, const HeapLookOptions& options,
                                         const std::string& python_folder);
   ~HeapLook();
-  HeapLook(HeapLook&& other) noexcept;
+  HeapLook(HeapLook&& other) = default;
   HeapLook(const HeapLook&) = delete;
   HeapLook& operator=(const HeapLook&) = delete;
 
   bool HasAnswered() const;
   // Unavailable, in the process's own words, where it could not say.
   absl::Status Take() const;
-  std::string snapshot() const { return folder_ + "/look.pickle"; }
+  std::string snapshot() const { return folder_->path() + "/look.pickle"; }
 
  private:
-  HeapLook(PythonProcess& process, std::string folder) : process_(&process), folder_(std::move(folder)) {}
+  HeapLook(PythonProcess& process, std::unique_ptr<RunFolder> folder)
+      : process_(&process), folder_(std::move(folder)) {}
   absl::Status Fill(const HeapLookOptions& options, const std::string& python_folder) const;
 
   PythonProcess* process_;
-  std::string folder_;  // as this process sees it
+  std::unique_ptr<RunFolder> folder_;  // as this process sees it
 };
 
 }  // namespace ashlar::cli

@@ -4,13 +4,16 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <set>
@@ -182,6 +185,25 @@ TEST_F(AttachTest, ToKillItInTheMiddleDoesTheProgramNoHarm) {
     waitpid(attach, nullptr, 0);
   }
   EXPECT_TRUE(WithinAMinute([&] { return Attach().error.find(kNotYet) != std::string::npos; }));
+  EXPECT_EQ(LetEnd(), "0 True 0\nsame\n");
+}
+
+// Of one that was killed nobody holds the lock. Its age says that it is no other's who is just making it.
+TEST_F(AttachTest, WhatAKilledOneLeftGoesWithTheNext) {
+  const std::string left = "/tmp/ashlar-attach-left" + std::to_string(getpid());
+  std::filesystem::create_directory(left);
+  std::filesystem::permissions(left, std::filesystem::perms::owner_all);
+  std::ofstream(left + "/lock") << "";
+  const int lock = open((left + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(flock(lock, LOCK_EX | LOCK_NB), 0);
+  const timespec long_ago[2] = {};
+  ASSERT_EQ(utimensat(AT_FDCWD, left.c_str(), long_ago, 0), 0);
+  Start(kCounts);
+  ExpectError(Attach(), 3, {kNotYet});
+  EXPECT_TRUE(std::filesystem::exists(left));
+  close(lock);
+  ExpectError(Attach(), 3, {kNotYet});
+  EXPECT_FALSE(std::filesystem::exists(left));
   EXPECT_EQ(LetEnd(), "0 True 0\nsame\n");
 }
 

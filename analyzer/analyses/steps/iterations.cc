@@ -1,6 +1,7 @@
 #include "analyzer/analyses/steps/iterations.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -45,24 +46,40 @@ bool DoRoundsFree(const std::vector<EventIndex>& begins, const std::vector<Event
   return 2 * freeing >= begins.size() - 1;
 }
 
-// The threads of the autograd engine run no Python: what has no frames is theirs.
-bool IsOfBackward(const trace::StackTable& stacks, trace::StackId stack) {
-  if (stack >= stacks.stack_count() || stacks.stack(stack).empty()) return true;
-  const auto frames = stacks.stack(stack);
-  return std::any_of(frames.begin(), frames.end(),
-                     [&stacks](trace::FrameId id) { return IsBackwardFrame(stacks.frame(id)); });
-}
+enum class PassKind : std::uint8_t { kUnknown, kNone, kForward, kBackward };
 
-bool IsOfPass(const trace::StackTable& stacks, trace::StackId stack) {
-  if (IsOfBackward(stacks, stack)) return false;
+PassKind PassOf(const trace::StackTable& stacks, trace::StackId stack) {
+  // The threads of the autograd engine run no Python: what has no frames is theirs.
+  if (stack >= stacks.stack_count() || stacks.stack(stack).empty()) return PassKind::kBackward;
   bool is_forward = false;
+  bool is_optimizer = false;
   for (const trace::FrameId id : stacks.stack(stack)) {
     const trace::Frame& frame = stacks.frame(id);
-    if (absl::StrContains(frame.file, "torch/optim/")) return false;
+    if (IsBackwardFrame(frame)) return PassKind::kBackward;
+    is_optimizer = is_optimizer || absl::StrContains(frame.file, "torch/optim/");
     is_forward = is_forward || frame.function == "forward";
   }
-  return is_forward;
+  return is_forward && !is_optimizer ? PassKind::kForward : PassKind::kNone;
 }
+
+// Each stack is told once, however many events have it.
+class PassesOfStacks {
+ public:
+  explicit PassesOfStacks(const trace::StackTable& stacks) : stacks_(stacks), known_(stacks.stack_count()) {}
+
+  const trace::StackTable& stacks() const { return stacks_; }
+
+  PassKind Of(trace::StackId stack) {
+    if (stack >= known_.size()) return PassKind::kBackward;
+    PassKind& known = known_[stack];
+    if (known == PassKind::kUnknown) known = PassOf(stacks_, stack);
+    return known;
+  }
+
+ private:
+  const trace::StackTable& stacks_;
+  std::vector<PassKind> known_;  // by stack
+};
 
 // What a pass allocates, in order: the event, and the frames of the stack up to the outermost `forward`, by number.
 struct PassRequest {
@@ -72,8 +89,7 @@ struct PassRequest {
 
 class PassReader {
  public:
-  PassReader(const timeline::Timeline& timeline, const trace::StackTable& stacks)
-      : timeline_(timeline), stacks_(stacks) {}
+  PassReader(const timeline::Timeline& timeline, PassesOfStacks& passes) : timeline_(timeline), passes_(passes) {}
 
   // Without `are_others_allowed` empty where a backward pass runs in the range.
   std::vector<PassRequest> Read(EventRange range, bool are_others_allowed) {
@@ -82,9 +98,10 @@ class PassReader {
          ++at) {
       const trace::Event& event = timeline_.events()[static_cast<std::size_t>(at)];
       if (event.action != trace::Action::kAlloc) continue;
-      if (IsOfPass(stacks_, event.stack)) {
+      const PassKind pass = passes_.Of(event.stack);
+      if (pass == PassKind::kForward) {
         out.push_back({at, FramesOf(event.stack)});
-      } else if (!are_others_allowed && IsOfBackward(stacks_, event.stack)) {
+      } else if (!are_others_allowed && pass == PassKind::kBackward) {
         return {};  // the pass of a step
       }
     }
@@ -93,16 +110,16 @@ class PassReader {
 
  private:
   std::size_t FramesOf(trace::StackId stack) {
-    const auto frames = stacks_.stack(stack);
+    const auto frames = passes_.stacks().stack(stack);
     std::size_t end = frames.size();
-    while (end > 0 && stacks_.frame(frames[end - 1]).function != "forward") --end;
+    while (end > 0 && passes_.stacks().frame(frames[end - 1]).function != "forward") --end;
     const std::size_t next = numbers_.size();
     return numbers_.try_emplace({frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(end)}, next)
         .first->second;
   }
 
   const timeline::Timeline& timeline_;
-  const trace::StackTable& stacks_;
+  PassesOfStacks& passes_;
   std::map<std::vector<trace::FrameId>, std::size_t> numbers_;
 };
 
@@ -116,10 +133,9 @@ void KeepCommon(std::vector<PassRequest>& requests, const std::vector<PassReques
 
 // Begins of the passes in `range`: where it allocates again and again what the pass of `step` does, in its order. More
 // layers of a deeper model are no passes.
-std::vector<EventIndex> PassesIn(const timeline::Timeline& timeline, const trace::StackTable* stacks, EventRange range,
+std::vector<EventIndex> PassesIn(const timeline::Timeline& timeline, PassesOfStacks& kinds, EventRange range,
                                  EventRange step) {
-  if (stacks == nullptr) return {};
-  PassReader reader(timeline, *stacks);
+  PassReader reader(timeline, kinds);
   std::vector<PassRequest> each = reader.Read(step, true);
   std::vector<PassRequest> requests = reader.Read(range, false);
   KeepCommon(each, requests);
@@ -135,18 +151,19 @@ std::vector<EventIndex> PassesIn(const timeline::Timeline& timeline, const trace
 
 // Begins of the rounds after the last backward pass of a step that run a module each: an evaluation in each epoch,
 // where epochs are the steps.
-std::vector<EventIndex> PassesAfterBackward(const timeline::Timeline& timeline, const trace::StackTable& stacks,
+std::vector<EventIndex> PassesAfterBackward(const timeline::Timeline& timeline, PassesOfStacks& kinds,
                                             EventRange step) {
   EventIndex last = timeline::kBeforeWindow;
   std::vector<EventIndex> passes;
   for (EventIndex at = std::max<EventIndex>(step.begin, 0); at < std::min(step.end, timeline.event_count()); ++at) {
     const trace::Event& event = timeline.events()[static_cast<std::size_t>(at)];
     if (event.action != trace::Action::kAlloc) continue;
-    if (IsOfPass(stacks, event.stack)) passes.push_back(at);
-    if (IsOfBackward(stacks, event.stack)) last = at;
+    const PassKind pass = kinds.Of(event.stack);
+    if (pass == PassKind::kForward) passes.push_back(at);
+    if (pass == PassKind::kBackward) last = at;
   }
   if (last < 0) return {};
-  std::vector<EventIndex> begins = RoundsIn(timeline, &stacks, {last + 1, step.end});
+  std::vector<EventIndex> begins = RoundsIn(timeline, &kinds.stacks(), {last + 1, step.end});
   std::size_t running = 0;
   for (std::size_t i = 0; i < begins.size(); ++i) {
     const auto pass = std::lower_bound(passes.begin(), passes.end(), begins[i]);
@@ -188,14 +205,19 @@ Iterations::Iterations(const timeline::Timeline& timeline, const trace::StackTab
     return;
   }
   begins_ = RoundsIn(timeline, stacks, {0, steps.front().begin});
+  if (stacks == nullptr) {
+    for (const EventRange& step : steps) begins_.push_back(step.begin);
+    begins_.push_back(steps.back().end);
+    return;
+  }
+  PassesOfStacks kinds(*stacks);
   for (const EventRange& step : steps) {
     begins_.push_back(step.begin);
-    if (stacks == nullptr) continue;
-    const std::vector<EventIndex> passes = PassesAfterBackward(timeline, *stacks, step);
+    const std::vector<EventIndex> passes = PassesAfterBackward(timeline, kinds, step);
     begins_.insert(begins_.end(), passes.begin(), passes.end());
   }
   std::vector<EventIndex> after = RoundsIn(timeline, stacks, {steps.back().end, end});
-  if (after.empty()) after = PassesIn(timeline, stacks, {steps.back().end, end}, steps.back());
+  if (after.empty()) after = PassesIn(timeline, kinds, {steps.back().end, end}, steps.back());
   if (after.empty() || after.front() > steps.back().end) begins_.push_back(steps.back().end);
   begins_.insert(begins_.end(), after.begin(), after.end());
 }
