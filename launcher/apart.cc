@@ -2,14 +2,19 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <system_error>
 
@@ -90,6 +95,8 @@ bool Walls::GoBehind() const {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(kRestrictSelf, rules_, 0) == 0;
 }
 
+namespace {
+
 std::map<std::string, std::string> EnvironmentApart(const std::string& folder) {
   std::map<std::string, std::string> out = {
       {"ASHLAR_APART", FilesIn(folder)},
@@ -119,6 +126,68 @@ std::map<std::string, std::string> EnvironmentApart(const std::string& folder) {
     out["PET_MASTER_PORT"] = out["MASTER_PORT"];  // of torchrun
   }
   return out;
+}
+
+// In the new process: calls that are safe after a fork alone.
+[[noreturn]] void Become(const Launch& launch, const std::vector<char*>& arguments,
+                         const std::vector<char*>& environment, const RunFolder& folder, const ApartFiles& files,
+                         int kept) {
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit no_dumps = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_dumps);
+  folder.HoldInProgram();
+  TakeSignals();
+  FixAddresses(launch);
+  dup2(files.input(), STDIN_FILENO);
+  dup2(files.output(), STDOUT_FILENO);
+  dup2(files.output(), STDERR_FILENO);
+  if (kept >= 0) fcntl(kept, F_SETFD, 0);
+  if (files.walls().GoBehind()) execve(launch.path.c_str(), arguments.data(), environment.data());
+  const char* why = strerror(errno);
+  (void)!write(STDERR_FILENO, why, strlen(why));
+  _exit(127);
+}
+
+}  // namespace
+
+Launch LaunchApart(Launch launch, const RunFolder& folder) {
+  for (auto& [name, value] : EnvironmentApart(folder.path())) launch.environment[name] = value;
+  launch.environment["ASHLAR_HOLLOW_RUN"] = folder.path();
+  launch.environment["ASHLAR_RECORD"] = folder.path();
+  return launch;
+}
+
+std::string OutputIn(const RunFolder& folder) { return folder.path() + "/output"; }
+
+ApartFiles::ApartFiles(const RunFolder& folder)
+    : walls_(folder.path()),
+      input_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
+      output_(open(OutputIn(folder).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {}
+
+ApartFiles::~ApartFiles() {
+  for (const int file : {input_, output_}) {
+    if (file >= 0) close(file);
+  }
+}
+
+absl::Status ApartFiles::status() const {
+  if (!walls_.stand()) return absl::UnavailableError("this Linux keeps no program from writing (Landlock)");
+  if (input_ >= 0 && output_ >= 0) return absl::OkStatus();
+  return absl::UnavailableError("the file for its output could not be made");
+}
+
+absl::StatusOr<pid_t> StartApart(const Launch& launch, const RunFolder& folder, int kept) {
+  std::vector<std::string> argument_texts = launch.arguments;
+  std::vector<std::string> environment_texts = EnvironmentWith(launch.environment);
+  const std::vector<char*> arguments = PointersTo(argument_texts);
+  const std::vector<char*> environment = PointersTo(environment_texts);
+  const ApartFiles files(folder);
+  if (!files.status().ok()) return files.status();
+  const pid_t process = fork();
+  if (process == 0) Become(launch, arguments, environment, folder, files, kept);
+  if (process > 0) return process;
+  return absl::UnavailableError(absl::StrCat("no process could be made: ", std::strerror(errno)));
 }
 
 std::vector<std::string> KeptAway(const std::string& folder) {

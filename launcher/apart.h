@@ -11,9 +11,15 @@
 #ifndef ASHLAR_LAUNCHER_APART_H_
 #define ASHLAR_LAUNCHER_APART_H_
 
-#include <map>
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "launcher/run_folder.h"
+#include "launcher/run_program.h"
 
 namespace ashlar::cli {
 
@@ -28,6 +34,7 @@ class Walls {
   bool stand() const { return rules_ >= 0; }
   // Of the calling process; safe after a fork.
   bool GoBehind() const;
+  int rules() const { return rules_; }
 
   // Whether this Linux has them.
   static bool AreKnown();
@@ -36,8 +43,33 @@ class Walls {
   int rules_ = -1;
 };
 
-// Beside and over the environment of the first run. Makes the folders that it names.
-std::map<std::string, std::string> EnvironmentApart(const std::string& folder);
+// With the environment of a run in that folder beside and over the first run's. Makes the folders that it names.
+Launch LaunchApart(Launch launch, const RunFolder& folder);
+
+// What a run apart begins with: its rules, no input, and a file of the folder for what it prints.
+class ApartFiles {
+ public:
+  explicit ApartFiles(const RunFolder& folder);
+  ~ApartFiles();
+  ApartFiles(const ApartFiles&) = delete;
+  ApartFiles& operator=(const ApartFiles&) = delete;
+
+  absl::Status status() const;  // Unavailable, and why
+  const Walls& walls() const { return walls_; }
+  int input() const { return input_; }
+  int output() const { return output_; }
+
+ private:
+  const Walls walls_;
+  const int input_;
+  const int output_;
+};
+
+std::string OutputIn(const RunFolder& folder);
+
+// Starts it, in a session of its own, which ends with this process. Descriptor `kept`, unless it is -1, stays open
+// there.
+absl::StatusOr<pid_t> StartApart(const Launch& launch, const RunFolder& folder, int kept = -1);
 
 // The files of others that the Python side kept it from writing, each once.
 std::vector<std::string> KeptAway(const std::string& folder);

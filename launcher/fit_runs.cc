@@ -1,5 +1,7 @@
 #include "launcher/fit_runs.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -39,8 +41,18 @@ FitChange FitChangeOf(const json& change) {
   return out;
 }
 
+std::optional<FitFacts::Imported> ImportedOf(const json& file) {
+  const auto imported = file.find("imported");
+  if (imported == file.end() || !imported->is_object() || !Get<std::string>(*imported, "why_not").empty() ||
+      Get<std::int64_t>(*imported, "parent") != getpid()) {
+    return std::nullopt;
+  }
+  return FitFacts::Imported{GetTexts(*imported, "modules"), Get<double>(*imported, "seconds")};
+}
+
 FitFacts FitFactsOf(const json& file) {
   FitFacts out;
+  if (file.is_object()) out.imported = ImportedOf(file);
   out.steps = Get<std::uint64_t>(file, "steps");
   out.trains = !file.is_object() || file.value("trains", json()) != json(false);
   for (const json& phase : GetArray(file, "phases")) {
@@ -222,6 +234,7 @@ Rerun FitRuns::RerunOf(const Asked& asked) const {
   if (!leaves_draws_ || asked.is_whole) out.launch.environment.erase("ASHLAR_FIT_DRAWN");
   if (asked.counts) out.launch.environment["ASHLAR_FIT_COUNTS"] = "1";
   if (stop_.has_value() && !asked.is_whole) out.launch.environment["ASHLAR_FIT_STOP"] = absl::StrCat(*stop_);
+  out.can_be_forked = !asked.is_whole;
   return out;
 }
 
@@ -229,19 +242,36 @@ std::vector<RerunEnd> FitRuns::RunAll(const std::vector<Asked>& asked, const Tim
   std::vector<Rerun> reruns;
   for (const Asked& one : asked) reruns.push_back(RerunOf(one));
   runs_ += reruns.size();
-  return RunAgain(reruns, {.at_once = at_once_, .most_seconds = time.most_seconds, .start_seconds = time.start_seconds},
+  return RunAgain(reruns,
+                  {.at_once = at_once_,
+                   .most_seconds = time.most_seconds,
+                   .start_seconds = time.start_seconds,
+                   .server = server_.get()},
                   relay_, progress_);
+}
+
+bool FitRuns::DoesTheSame(double most_seconds) {
+  const RerunEnd end = std::move(RunAll({{}}, {.most_seconds = most_seconds}).front());
+  const std::optional<FitFacts> facts = end.folder != nullptr ? ReadFitFacts(end.folder->path()) : std::nullopt;
+  const std::uint64_t steps = stop_.value_or(base_.facts.steps);
+  return end.why_not.empty() && facts.has_value() && facts->steps >= steps && AsksAlike(*facts, base_.facts, steps);
 }
 
 bool FitRuns::LeaveDraws(std::size_t runs, double most_seconds) {
   if (base_.facts.drawn_seconds * static_cast<double>(runs) < base_.seconds) return false;
   leaves_draws_ = true;
-  const RerunEnd end = std::move(RunAll({{}}, {.most_seconds = most_seconds}).front());
-  const std::optional<FitFacts> facts = end.folder != nullptr ? ReadFitFacts(end.folder->path()) : std::nullopt;
-  const std::uint64_t steps = stop_.value_or(base_.facts.steps);
-  leaves_draws_ =
-      end.why_not.empty() && facts.has_value() && facts->steps >= steps && AsksAlike(*facts, base_.facts, steps);
+  leaves_draws_ = DoesTheSame(most_seconds);
   return leaves_draws_;
+}
+
+void FitRuns::ForkRuns(std::size_t runs, double most_seconds) {
+  if (!base_.facts.imported.has_value() || base_.launch.has_fixed_addresses) return;
+  const double saved = base_.facts.imported->seconds * static_cast<double>(runs);
+  if (saved < 2 * base_.seconds) return;  // the server imports too, and its first fork is one that shows it
+  if (progress_) progress_("importing, once for all runs");
+  server_ =
+      ForkServer::Start(RerunOf({}).launch, InAmpleRoom(base_.card).text, base_.facts.imported->modules, most_seconds);
+  if (server_ != nullptr && !DoesTheSame(most_seconds)) server_ = nullptr;
 }
 
 RerunEnd FitRuns::RunWithHistory(const Asked& asked, bool has_names, double most_seconds) {

@@ -12,12 +12,14 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "commands/fit/fit.h"
+#include "launcher/fork_server.h"
 #include "launcher/machine.h"
 #include "launcher/rerun.h"
 #include "launcher/results.h"
@@ -41,6 +43,13 @@ struct FitFacts {
   };
   std::vector<Requests> requests;  // of PyTorch's allocator, all up to the end of each step
   double drawn_seconds = 0;        // that large random fills in host memory took
+  // Up to the first use of a device, by the command's own process; nullopt: a fork of another that has imported as much
+  // would not be the same program.
+  struct Imported {
+    std::vector<std::string> modules;
+    double seconds = 0;
+  };
+  std::optional<Imported> imported;
   std::vector<answers::FitChange> changes;
   bool lengths_vary = false;  // of the batches that it trains with
   std::vector<answers::FitHeld> held;
@@ -104,6 +113,9 @@ class FitRuns {
   // of the program as it is without them, of `runs` that follow, and where that run asks for the same memory at each
   // step.
   bool LeaveDraws(std::size_t runs, double most_seconds);
+  // Runs that end at the stop step are forked, from here on, from a process that has imported what they import: where
+  // the imports of `runs` are worth it, and where the program as it is asks there for the same memory at each step.
+  void ForkRuns(std::size_t runs, double most_seconds);
   // A change that each run from here on has as well, and no row names.
   void PutAlways(const std::string& change) { always_ = change; }
   // Of the base's own figures.
@@ -116,6 +128,8 @@ class FitRuns {
 
  private:
   std::vector<std::string> Made(const Asked& asked) const;
+  // Whether a run of the program as it is asks for the memory that the first one asked for.
+  bool DoesTheSame(double most_seconds);
   Rerun RerunOf(const Asked& asked) const;
   std::vector<RerunEnd> RunAll(const std::vector<Asked>& asked, const Time& time);
   std::vector<answers::FitRow> RunOnce(const std::vector<Asked>& asked, const Time& time);
@@ -129,6 +143,7 @@ class FitRuns {
   std::uint64_t runs_ = 0;
   std::string always_;
   bool leaves_draws_ = false;
+  std::unique_ptr<ForkServer> server_;
   std::set<std::string> kept_away_;
 };
 

@@ -41,6 +41,7 @@ absl::Status SetSearch::RunRows() {
   for (const FitChange& change : answer_.changes) {
     if (change.applies) asked.push_back({{change.name}});
   }
+  runs_.ForkRuns(asked.size(), most_seconds_);
   answer_.leaves_draws = runs_.LeaveDraws(asked.size(), most_seconds_);
   std::vector<FitRow> rows = runs_.Run(asked, {.most_seconds = most_seconds_, .start_seconds = SecondsLeft()});
   if (!rows.front().why_not.empty()) {

@@ -1,17 +1,12 @@
 #include "launcher/rerun.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -35,13 +30,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kRunVariable[] = "ASHLAR_HOLLOW_RUN";
 constexpr auto kLook = std::chrono::milliseconds(20);
+constexpr int kLost = -1;
 constexpr std::size_t kMostOutput = 1 << 20;  // of what it printed, the end
 constexpr char kNotBegun[] = "it was not run: the time was up";
 constexpr char kAskedToEnd[] = "it was stopped, as this command was asked to end";
-
-std::string OutputIn(const RunFolder& folder) { return folder.path() + "/output"; }
 
 // The end of what it printed.
 std::string EndOfOutput(const RunFolder& folder) {
@@ -65,7 +58,7 @@ bool FoundPortTaken(const std::string& output) {
 
 // Processes of the run, those too that left its session.
 void EndAllOf(const RunFolder& folder) {
-  const std::string mark = absl::StrCat(kRunVariable, "=", folder.path());
+  const std::string mark = absl::StrCat("ASHLAR_HOLLOW_RUN=", folder.path());
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     pid_t process = 0;
@@ -75,26 +68,6 @@ void EndAllOf(const RunFolder& folder) {
     const std::vector<absl::string_view> variables = absl::StrSplit(text, '\0');
     if (std::find(variables.begin(), variables.end(), mark) != variables.end()) kill(process, SIGKILL);
   }
-}
-
-// In the new process: calls that are safe after a fork alone.
-[[noreturn]] void BecomeRerun(const Launch& launch, const std::vector<char*>& arguments,
-                              const std::vector<char*>& environment, const RunFolder& folder, const Walls& walls,
-                              int input, int output) {
-  setsid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const rlimit no_dumps = {0, 0};
-  setrlimit(RLIMIT_CORE, &no_dumps);
-  folder.HoldInProgram();
-  TakeSignals();
-  FixAddresses(launch);
-  dup2(input, STDIN_FILENO);
-  dup2(output, STDOUT_FILENO);
-  dup2(output, STDERR_FILENO);
-  if (walls.GoBehind()) execve(launch.path.c_str(), arguments.data(), environment.data());
-  const char* why = strerror(errno);
-  (void)!write(STDERR_FILENO, why, strlen(why));
-  _exit(127);
 }
 
 std::uint64_t AvailableBytes() {
@@ -111,29 +84,28 @@ std::uint64_t AvailableBytes() {
 // One that runs, or has run.
 class Running {
  public:
-  Running(const Rerun& rerun, double most_seconds) : rerun_(rerun), most_seconds_(most_seconds) {}
+  // `server`: it is forked there; nullptr: it is a process of its own from its start.
+  Running(const Rerun& rerun, double most_seconds, ForkServer* server)
+      : rerun_(rerun), most_seconds_(most_seconds), server_(server) {}
 
   void Start() {
     began_ = Clock::now();
-    absl::StatusOr<std::unique_ptr<RunFolder>> folder = RunFolder::MakeOnDisk();
+    absl::StatusOr<std::unique_ptr<RunFolder>> folder =
+        server_ != nullptr ? RunFolder::MakeIn({server_->place()}) : RunFolder::MakeOnDisk();
     absl::Status status = folder.status();
     if (status.ok()) {
       end_.folder = *std::move(folder);
       status = WriteFile(end_.folder->path() + "/machine", rerun_.machine);
     }
-    if (status.ok()) status = Fork();
+    if (status.ok()) status = Begin();
     if (!status.ok()) Close(std::string(status.message()));
   }
 
   // Whether it is still under way.
   bool Look(bool is_asked_to_end) {
     if (is_closed_) return false;
-    int status = 0;
-    const pid_t ended = waitpid(process_, &status, WNOHANG);
-    if (ended == process_) {
-      CloseWith(ShellCode(status));
-    } else if (ended < 0 && errno != EINTR) {
-      Close("it was lost");
+    if (const std::optional<int> status = Ended(); status.has_value()) {
+      CloseWith(*status);
     } else if (is_asked_to_end) {
       Close(kAskedToEnd);
     } else if (std::chrono::duration<double>(Clock::now() - began_).count() > most_seconds_) {
@@ -143,51 +115,56 @@ class Running {
   }
 
   bool found_port_taken() const { return found_port_taken_; }
+  // A fork that came to no end of its own making may do so by itself.
+  bool is_open() const {
+    const auto ran_out = [](const ProcessRun& run) { return run.OutOfMemory() > 0; };
+    return server_ != nullptr && !end_.why_not.empty() && end_.why_not != kAskedToEnd &&
+           std::none_of(end_.results.runs.begin(), end_.results.runs.end(), ran_out);
+  }
   RerunEnd Take() { return std::move(end_); }
 
  private:
-  absl::Status Fork() {
-    Launch launch = rerun_.launch;
-    const std::string& path = end_.folder->path();
-    for (auto& [name, value] : EnvironmentApart(path)) launch.environment[name] = value;
-    launch.environment[kRunVariable] = path;
-    launch.environment["ASHLAR_RECORD"] = path;
-    std::vector<std::string> argument_texts = launch.arguments;
-    std::vector<std::string> environment_texts = EnvironmentWith(launch.environment);
-    const std::vector<char*> arguments = PointersTo(argument_texts);
-    const std::vector<char*> environment = PointersTo(environment_texts);
-    const Walls walls(path);
-    if (!walls.stand()) return absl::UnavailableError("this Linux keeps no program from writing (Landlock)");
-    const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    const int output = open(OutputIn(*end_.folder).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    process_ = output < 0 ? -1 : fork();
-    const int error = errno;
-    if (process_ == 0) BecomeRerun(launch, arguments, environment, *end_.folder, walls, input, output);
-    for (const int file : {input, output}) {
-      if (file >= 0) close(file);
+  absl::Status Begin() {
+    const Launch launch = LaunchApart(rerun_.launch, *end_.folder);
+    if (server_ != nullptr) {
+      process_ = server_->Fork(launch, *end_.folder);
+      return process_ > 0 ? absl::OkStatus() : absl::UnavailableError("the process that is forked for it is gone");
     }
-    if (process_ > 0) return absl::OkStatus();
-    return absl::UnavailableError(absl::StrCat("no process could be made: ", std::strerror(error)));
+    const absl::StatusOr<pid_t> process = StartApart(launch, *end_.folder);
+    if (process.ok()) process_ = *process;
+    return process.status();
   }
 
-  void CloseWith(int code) {
+  // As waitpid says it; nullopt while it runs.
+  std::optional<int> Ended() {
+    if (server_ != nullptr) return server_->EndOf(process_);
+    int status = 0;
+    const pid_t ended = waitpid(process_, &status, WNOHANG);
+    if (ended < 0 && errno != EINTR) return kLost;
+    return ended == process_ ? std::optional(status) : std::nullopt;
+  }
+
+  void EndProcess() {
+    if (process_ == 0) return;
+    kill(process_, SIGKILL);
+    while (!Ended().has_value()) std::this_thread::sleep_for(kLook);
+  }
+
+  void CloseWith(int status) {
     process_ = 0;
-    if (code == 0) return Close("");
+    if (status == 0) return Close("");
+    if (status == kLost) return Close("it was lost");
     const std::string output = EndOfOutput(*end_.folder);
     found_port_taken_ = FoundPortTaken(output);
     const std::string last = LastLine(output);
-    Close(absl::StrCat("it ended with exit code ", code, last.empty() ? "" : ": ", last));
+    Close(absl::StrCat("it ended with exit code ", ShellCode(status), last.empty() ? "" : ": ", last));
   }
 
   void Close(const std::string& why_not) {
     is_closed_ = true;
     end_.why_not = why_not;
     if (end_.folder == nullptr) return;
-    if (process_ > 0) {
-      kill(process_, SIGKILL);
-      while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-      }
-    }
+    EndProcess();
     EndAllOf(*end_.folder);
     end_.results = ReadResults(end_.folder->path());
     end_.kept = KeptAway(end_.folder->path());
@@ -195,6 +172,7 @@ class Running {
 
   const Rerun& rerun_;
   const double most_seconds_;
+  ForkServer* const server_;
   Clock::time_point began_ = {};
   pid_t process_ = 0;
   bool is_closed_ = false;
@@ -221,7 +199,12 @@ std::vector<RerunEnd> RunAgain(const std::vector<Rerun>& reruns, const RerunLimi
                                const std::function<void(const std::string&)>& progress) {
   std::vector<std::unique_ptr<Running>> all(reruns.size());
   const Clock::time_point began = Clock::now();
-  const auto run = [&](std::vector<std::size_t> waiting, std::size_t at_once) {
+  const auto server_of = [&](const Rerun& rerun, bool is_alone) {
+    return !is_alone && rerun.can_be_forked && limits.server != nullptr && limits.server->CanBegin(rerun.launch)
+               ? limits.server
+               : nullptr;
+  };
+  const auto run = [&](std::vector<std::size_t> waiting, std::size_t at_once, bool is_alone) {
     std::vector<std::size_t> under_way;
     while (!waiting.empty() || !under_way.empty()) {
       const bool is_asked_to_end = relay.HasBeenAskedToEnd();
@@ -229,7 +212,7 @@ std::vector<RerunEnd> RunAgain(const std::vector<Rerun>& reruns, const RerunLimi
       while (!waiting.empty() && under_way.size() < at_once && !is_asked_to_end) {
         const std::size_t next = waiting.front();
         waiting.erase(waiting.begin());
-        all[next] = std::make_unique<Running>(reruns[next], limits.most_seconds);
+        all[next] = std::make_unique<Running>(reruns[next], limits.most_seconds, server_of(reruns[next], is_alone));
         all[next]->Start();
         under_way.push_back(next);
         if (progress) progress(absl::StrCat("running ", reruns[next].name, ", ", waiting.size(), " more to start"));
@@ -242,9 +225,15 @@ std::vector<RerunEnd> RunAgain(const std::vector<Rerun>& reruns, const RerunLimi
   relay.Hold(true);
   std::vector<std::size_t> order(reruns.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  run(order, std::max<std::size_t>(limits.at_once, 1));
-  std::erase_if(order, [&](std::size_t i) { return all[i] == nullptr || !all[i]->found_port_taken(); });
-  if (limits.at_once > 1) run(order, 1);
+  const std::size_t at_once = std::max<std::size_t>(limits.at_once, 1);
+  run(order, at_once, /*is_alone=*/false);
+  const auto again_where = [&](bool (Running::*is_wanted)() const) {
+    std::vector<std::size_t> out = order;
+    std::erase_if(out, [&](std::size_t i) { return all[i] == nullptr || !(*all[i].*is_wanted)(); });
+    return out;
+  };
+  run(again_where(&Running::is_open), at_once, /*is_alone=*/true);
+  if (at_once > 1) run(again_where(&Running::found_port_taken), 1, /*is_alone=*/true);
   relay.Hold(false);
   std::vector<RerunEnd> out;
   const bool is_asked_to_end = relay.HasBeenAskedToEnd();

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/fork_server.h"
 #include "launcher/results.h"
 #include "launcher/run_program.h"
 
@@ -27,12 +28,15 @@ struct Rerun {
   std::string name;     // for who waits: "as T4"
   Launch launch;        // as of a first run: the folder that it names becomes the rerun's own
   std::string machine;  // the text of the file `machine`
+  bool can_be_forked = false;
 };
 
 struct RerunLimits {
   std::size_t at_once = 1;
   double most_seconds = 0;                                         // of each
   double start_seconds = std::numeric_limits<double>::infinity();  // none begins later
+  ForkServer* server =
+      nullptr;  // for those that can be forked; a fork that fails for no want of memory is run by itself
 };
 
 struct RerunEnd {

@@ -29,6 +29,7 @@ class RunFolder {
   RunFolder& operator=(const RunFolder&) = delete;
 
   const std::string& path() const { return path_; }
+  int lock() const { return lock_; }  // its descriptor; -1 where there is none
   // In the new process, which holds the lock too: it ends with what the process becomes, or when that closes it.
   void HoldInProgram() const;
   // It stays, for good, and nobody holds it.

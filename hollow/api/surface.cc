@@ -108,6 +108,8 @@ void ReadMadeUp(void* host, std::uint64_t bytes) {
 using ashlar::hollow::Process;
 using ashlar::hollow::TheProcess;
 
+bool ashlar_hollow_begin_run(void) { return ashlar::hollow::BeginRun(); }
+
 bool ashlar_hollow_set_capacity(int ordinal, uint64_t bytes) {
   Process& process = TheProcess();
   if (ordinal < 0 || ordinal >= process.settings.devices) return false;

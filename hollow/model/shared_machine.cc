@@ -159,11 +159,6 @@ void SharedMachine::MapAtStart(const std::string& run_folder) {
   TheMapped() = {run_folder, MapFile(run_folder + "/books", sizeof(Accounting))};
 }
 
-SharedMachine& SharedMachine::Open(const std::string& run_folder, int devices) {
-  static auto* machine = new SharedMachine(run_folder, devices);  // never destroyed: calls come until the very end
-  return *machine;
-}
-
 SharedMachine::SharedMachine(const std::string& run_folder, int devices)
     : devices_(std::clamp(devices, 0, kMostDevices)) {
   const QuietFileLimit quiet;

@@ -4,7 +4,7 @@
 // The accounting lies in the file `books` of the run folder, which every process maps. Without a run folder it is
 // private to the process and to those it forks. A charge is:
 //
-//   SharedMachine& machine = SharedMachine::Open(settings.run_folder, settings.devices);
+//   SharedMachine machine(settings.run_folder, settings.devices);
 //   SharedMachine::Lock lock(machine);
 //   if (mine + bytes > total - machine.UsedByOthers(0)) machine.ForgetDead();   // may have given bytes back
 //   if (mine + bytes > total - machine.UsedByOthers(0)) return kOutOfMemory;
@@ -70,12 +70,11 @@ class SharedMachine {
   static constexpr int kMostProcesses = 1024;
   static constexpr int kMostHandles = 4096;
 
-  // The machine of this process; the first call decides which. A folder that cannot be used is one line on stderr, and
-  // the process goes on with accounting of its own.
-  static SharedMachine& Open(const std::string& run_folder, int devices);
-  // Maps what Open will use: at the start of a process, which may lose its right to the folder, or the folder, later.
+  // Maps what the machine of this folder will use: at the start of a process, which may lose its right to the folder,
+  // or the folder, later.
   static void MapAtStart(const std::string& run_folder);
 
+  // A folder that cannot be used is one line on stderr, and the process goes on with accounting of its own.
   SharedMachine(const std::string& run_folder, int devices);
   ~SharedMachine();
   SharedMachine(const SharedMachine&) = delete;

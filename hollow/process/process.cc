@@ -128,7 +128,7 @@ Devices MakeDevices(const Settings& settings, const DeviceAddresses& addresses, 
   return out;
 }
 
-Process* g_process = nullptr;
+std::atomic<Process*> g_process = nullptr;
 
 bool HasContext(const Process& process) {
   for (const auto& device : process.devices) {
@@ -137,26 +137,37 @@ bool HasContext(const Process& process) {
   return false;
 }
 
-void BeforeFork() { g_process->mutex.lock(); }
-void InParent() { g_process->mutex.unlock(); }
+void BeforeFork() {
+  if (HasProcess()) TheProcess().mutex.lock();
+}
+void InParent() {
+  if (HasProcess()) TheProcess().mutex.unlock();
+}
 void InChild() {
-  g_process->is_orphan = g_process->is_orphan || HasContext(*g_process);
-  g_process->tally.Clear();
-  g_process->library_use.Clear();
-  g_process->mutex.unlock();
+  if (!HasProcess()) return;
+  Process& process = TheProcess();
+  process.is_orphan = process.is_orphan || HasContext(process);
+  process.tally.Clear();
+  process.library_use.Clear();
+  process.mutex.unlock();
 }
 
-Process* MakeProcess() {
-  g_process = new Process(ReadSettings());  // never destroyed: programs call CUDA until their very end
-  pthread_atfork(BeforeFork, InParent, InChild);
-  return g_process;
+Process& MakeProcess() {
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (g_process == nullptr) {
+    g_process = new Process(ReadSettings());  // never destroyed: programs call CUDA until their very end
+    static const int kHooked = pthread_atfork(BeforeFork, InParent, InChild);
+    static_cast<void>(kHooked);
+  }
+  return *g_process;
 }
 
 }  // namespace
 
 Process::Process(const Settings& from)
     : settings(from),
-      shared(SharedMachine::Open(settings.run_folder, settings.devices)),
+      shared(*new SharedMachine(settings.run_folder, settings.devices)),
       failures{settings.fail_call, settings.fail_request, settings.fail_after},
       addresses(ReserveAddresses(settings)),
       devices(MakeDevices(settings, addresses, shared, failures)),
@@ -177,11 +188,20 @@ void Process::TellCall(const char* call, int device, std::uint64_t bytes, std::u
 }
 
 Process& TheProcess() {
-  static Process* process = MakeProcess();
-  return *process;
+  Process* const made = g_process.load(std::memory_order_acquire);
+  return made != nullptr ? *made : MakeProcess();
 }
 
-bool HasProcess() { return g_process != nullptr; }
+bool HasProcess() { return g_process.load(std::memory_order_acquire) != nullptr; }
+
+bool BeginRun() {
+  if (!HasProcess()) return true;
+  const Process& process = TheProcess();
+  if (process.is_orphan || HasContext(process)) return false;
+  munmap(reinterpret_cast<void*>(process.addresses.base_address), process.addresses.total_bytes());
+  g_process = nullptr;
+  return true;
+}
 
 int& CurrentDevice() {
   thread_local int device = 0;

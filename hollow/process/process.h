@@ -119,6 +119,9 @@ struct Process {
 
 Process& TheProcess();
 bool HasProcess();  // whether it was made
+// In a fork with one thread: the run's settings are read anew, as at the start of a process. False where a device was
+// used before.
+bool BeginRun();
 // Of the calling thread.
 int& CurrentDevice();
 

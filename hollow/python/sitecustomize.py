@@ -12,9 +12,9 @@ def _start():
     if not (os.environ.get("ASHLAR_RECORD") or os.environ.get("ASHLAR_HOLLOW_RUN")):
         return
     try:
-        from ashlar_hollow import start
+        from ashlar_hollow import fork_server, start
 
-        start.start()
+        fork_server.start(start.start)
     except Exception as error:
         sys.stderr.write("ashlar: the Python side did not start: %s: %s\n" % (type(error).__name__, error))
 

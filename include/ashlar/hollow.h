@@ -29,6 +29,10 @@ ASHLAR_EXPORT void ashlar_hollow_fail_request(uint64_t n);
 // Bytes of all programs on device `ordinal`, contexts included; 0 where there is no such device.
 ASHLAR_EXPORT uint64_t ashlar_hollow_used(int ordinal);
 
+// In a fork that has one thread and is a run of its own, by its environment (ASHLAR_HOLLOW_RUN): its devices are read
+// anew, as at the start of a process. False where its parent has used a device.
+ASHLAR_EXPORT bool ashlar_hollow_begin_run(void);
+
 // Values. Copies and fills of at most this many bytes are real; larger ones are dropped.
 ASHLAR_EXPORT uint64_t ashlar_hollow_real_bytes(void);
 // The bytes from `address` hold what the program computed (know) or what only a kernel would have written (forget).

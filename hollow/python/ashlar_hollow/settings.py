@@ -17,6 +17,8 @@ FIT = "ASHLAR_FIT"  # changes to make, with commas between; "watch": none, and e
 FIT_STOP = "ASHLAR_FIT_STOP"  # the step after which a changed program ends
 FIT_COUNTS = "ASHLAR_FIT_COUNTS"  # the run counts the operations of a step
 FIT_DRAWN = "ASHLAR_FIT_DRAWN"  # the folder where the first run says what it drew, and a run apart reads what it may leave out
+FORK_SERVER = "ASHLAR_FORK_SERVER"  # the socket of the launcher: this interpreter is forked for each run (fork_server.py)
+FORK_MODULES = "ASHLAR_FORK_MODULES"  # the file of what it imports before
 APART = "ASHLAR_APART"  # the folder for the files of a program that is run again
 
 

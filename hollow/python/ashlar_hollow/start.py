@@ -2,7 +2,7 @@
 
 import os
 
-from . import imports, settings
+from . import imported, imports, settings
 
 
 def _seed(module):
@@ -43,6 +43,7 @@ def _skip_init(torch):
 def _fit(names):
     from .fit import start
 
+    imported.watch(imports.after)
     chosen = None if names == "watch" else names.split(",")
     start.start(imports.after, chosen, settings.record_folder(), settings.number(settings.FIT_STOP, 0),
                 counts=settings.flag(settings.FIT_COUNTS), draws=os.environ.get(settings.FIT_DRAWN),

@@ -214,6 +214,38 @@ TEST_F(ProcessesTest, AForkedChildHasADeviceOnlyWhereItsParentHadNone) {
   EXPECT_EQ(Reports().size(), 2U) << "the parent's and the first child's";
 }
 
+// A process that has imported what runs import is forked for each of them, with another folder and another machine.
+TEST_F(ProcessesTest, AForkMayBeARunOfItsOwn) {
+  const test::RunFolder other;
+  std::ofstream(other.path() + "/machine") << "devices=2\ncontext_bytes=0\ntotal_bytes=" << 100 * kMiB << "\n";
+  Run({}, [&] {
+    const auto begin_run = HollowFunction<bool()>("ashlar_hollow_begin_run");
+    int count = 0;
+    EXPECT_EQ(cudaGetDeviceCount(&count), kSuccess);
+    EXPECT_EQ(count, 1);
+    const auto run = [&] {
+      setenv("ASHLAR_HOLLOW_RUN", other.path().c_str(), 1);
+      EXPECT_TRUE(begin_run());
+      EXPECT_EQ(cudaGetDeviceCount(&count), kSuccess);
+      EXPECT_EQ(count, 2);
+      std::size_t free_bytes = 0, total_bytes = 0;
+      EXPECT_EQ(cudaMemGetInfo(&free_bytes, &total_bytes), kSuccess);
+      EXPECT_EQ(total_bytes, 100 * kMiB);
+      EXPECT_EQ(cudaFree(Malloc(3 * kMiB)), kSuccess);
+    };
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(ForkAndWait(run), 0);
+    Malloc(100);
+    EXPECT_EQ(ForkAndWait([&] { EXPECT_FALSE(begin_run()) << "a device is in use"; }), 0);
+    EXPECT_EQ(UsedBytes(), 2 * kMiB);
+  });
+  EXPECT_EQ(Reports().size(), 1U);
+  std::size_t theirs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(other.path())) {
+    theirs += entry.path().filename().string().rfind("process-", 0) == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(theirs, 3U);
+}
+
 TEST_F(ProcessesTest, EveryWayOutClosesTheAccounting) {
   void (*const ways[])(int) = {[](int) { std::exit(0); }, [](int) { _exit(0); }, [](int) { std::_Exit(0); },
                                [](int) { std::quick_exit(0); }};

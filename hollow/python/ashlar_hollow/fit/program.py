@@ -15,6 +15,7 @@ import sys
 import threading
 import weakref
 
+from .. import imported
 from . import accumulation, held, lines, samples, table
 
 KEYS = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
@@ -148,6 +149,7 @@ class Program(object):
         trains = self.torch.is_grad_enabled() and module.training
         if trains and self.counter is not None:
             self.guarded(self.counter.begin)
+        self.guarded(imported.look)
         self.new_phase("training" if trains else "evaluation")
         self.look_at_batch([one for one in list(args) + list(kwargs.values()) if isinstance(one, self.torch.Tensor)], trains)
         if trains and id(module) not in self.modules:

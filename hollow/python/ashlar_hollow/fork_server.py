@@ -1,0 +1,207 @@
+"""A process that has imported what each run of a program imports, and is forked for each of them.
+
+The launcher (fork_server.h) starts the program's own command with ASHLAR_FORK_SERVER=N. Before the program begins, this interpreter imports the
+modules that a first run named (imported.py), and says "ready" on the socket N. Then each message is a run: the path of a file with its
+environment, and as descriptors its input, its output, the rules of Landlock and the lock of its folder. In the fork the program begins,
+as it does in an interpreter of its own, and the socket is told of its beginning and its end.
+
+An import that uses a device is left to the forks. What hooks put in the place of a module's function reaches the modules that have it by name too, as if they were imported after the hooks.
+Python 3.9 on. Thread rule: the main thread, before the program has threads.
+"""
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import select
+import socket
+import sys
+
+from . import settings
+
+RESTRICT_SELF = 446  # Landlock's, on every architecture
+NO_NEW_PRIVILEGES, DEATH_SIGNAL, KILL = 38, 1, 9
+LEAST_LOCK = 200  # as run_folder.cc has it
+DESCRIPTORS = 4
+MESSAGE = 1 << 16
+LOOK = 0.02  # seconds between two looks at what has ended
+
+
+def start(begin):
+    """In a server: forks until the launcher is gone, and returns in a fork, where `begin()` has been called. Else begin() alone."""
+    number = os.environ.pop(settings.FORK_SERVER, "")
+    if not number:
+        begin()
+        return
+    server = _Server(socket.socket(fileno=int(number)))
+    try:
+        server.load(os.environ.pop(settings.FORK_MODULES))
+    except Exception as error:
+        server.say("refused %s: %s" % (type(error).__name__, error))
+        os._exit(1)
+    server.say("ready")
+    server.serve()
+    server.start(begin)
+
+
+class _UsesDevice(BaseException):
+    """No import catches it: a module that is not whole is none."""
+
+
+@contextlib.contextmanager
+def _without_devices(torch):
+    """How many there are can be asked; a process that has used one is not forked."""
+
+    def refuse(*args, **kwargs):
+        raise _UsesDevice()
+
+    def count():
+        return devices
+
+    devices = _count_of_devices()
+    kept = torch.cuda._lazy_init, torch._C._cuda_getDeviceCount
+    torch.cuda._lazy_init, torch._C._cuda_getDeviceCount = refuse, count
+    try:
+        yield
+    finally:
+        torch.cuda._lazy_init, torch._C._cuda_getDeviceCount = kept
+
+
+def _parents(name):
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _count_of_devices():
+    with open(os.path.join(os.environ[settings.HOLLOW_RUN], "machine")) as lines:
+        given = dict(line.rstrip("\n").partition("=")[::2] for line in lines)
+    return int(given.get("devices", 1))
+
+
+class _Server(object):
+    def __init__(self, link):
+        self.link = link
+        self.at_start = set(sys.modules)  # they have what they have in any run
+        self.at_torch = set()
+        self.under_way = set()
+
+    def load(self, path):
+        with open(path) as lines:
+            names = json.load(lines)
+        torch = importlib.import_module("torch")
+        self.at_torch = set(sys.modules)
+        with _without_devices(torch):
+            for name in names:
+                try:
+                    importlib.import_module(name)
+                except (Exception, _UsesDevice):
+                    pass  # the program says itself what comes of it
+        for name in list(sys.modules):
+            if any(parent not in sys.modules for parent in _parents(name)):
+                del sys.modules[name]  # of a package that is imported anew
+
+    def say(self, text):
+        self.link.send(text.encode())
+
+    def serve(self):
+        """Returns in a fork."""
+        while True:
+            came = select.select([self.link], [], [], LOOK if self.under_way else None)[0]
+            self.reap()
+            if came and self.take():
+                return
+
+    def reap(self):
+        while self.under_way:
+            process, status = os.waitpid(-1, os.WNOHANG)
+            if process == 0:
+                return
+            if process in self.under_way:
+                self.under_way.discard(process)
+                self.say("ended %d %d" % (process, status))
+
+    def take(self):
+        """Whether this is the fork."""
+        path, files, _, _ = socket.recv_fds(self.link, MESSAGE, DESCRIPTORS)
+        if not path:
+            os._exit(0)  # the launcher is gone
+        process = os.fork()
+        if process == 0:
+            try:
+                self.become(path.decode(), files)
+            except BaseException as error:
+                os.write(2, ("ashlar: a fork did not begin: %s\n" % error).encode())
+                os._exit(127)
+            return True
+        for file in files:
+            os.close(file)
+        self.under_way.add(process)
+        self.say("began %d" % process)
+        return False
+
+    def become(self, path, files):
+        self.link.close()
+        source, target, rules, lock = files
+        os.setsid()
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ashlar_hollow_begin_run.restype = ctypes.c_bool
+        libc.prctl(DEATH_SIGNAL, KILL, 0, 0, 0)
+        import fcntl
+
+        fcntl.fcntl(lock, fcntl.F_DUPFD, LEAST_LOCK)
+        os.dup2(source, 0)
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        with open(path) as text:
+            environment = json.load(text)
+        os.environ.clear()
+        os.environ.update(environment)
+        if libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.syscall(RESTRICT_SELF, rules, 0):
+            raise OSError(ctypes.get_errno(), "Landlock")
+        for file in files:
+            os.close(file)
+        if not libc.ashlar_hollow_begin_run():
+            raise RuntimeError("an import has used a device")
+        _forget()
+
+    def start(self, begin):
+        before = {name: dict(vars(module)) for name, module in list(sys.modules.items()) if hasattr(module, "__dict__")}
+        begin()
+        for is_torch, reached in ((False, self.at_start), (True, self.at_torch)):
+            replaced = _replaced(before, is_torch)
+            for name, module in list(sys.modules.items()) if replaced else ():
+                if name not in reached and name in before:
+                    _reach(module, replaced)
+
+
+def _forget():
+    """What an interpreter of its own would have made anew."""
+    import time
+
+    settings.BEGAN = time.monotonic()
+    if "tempfile" in sys.modules:
+        sys.modules["tempfile"].tempdir = None
+    for name in ("random", "numpy.random"):
+        if name in sys.modules:
+            sys.modules[name].seed()
+
+
+def _replaced(before, is_torch):
+    """{id of what stood there: (it, what stands there now)} of modules that are torch's, or of all others."""
+    out = {}
+    for name, names in before.items():
+        if (name.split(".")[0] == "torch") != is_torch or name not in sys.modules:
+            continue
+        now = vars(sys.modules[name])
+        for key, value in names.items():
+            if key in now and now[key] is not value and callable(value):
+                out[id(value)] = value, now[key]
+    return out
+
+
+def _reach(module, replaced):
+    for key, value in list(vars(module).items()):
+        found = replaced.get(id(value))
+        if found is not None and found[0] is value:
+            setattr(module, key, found[1])
