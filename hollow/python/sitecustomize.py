@@ -12,9 +12,14 @@ def _start():
     if not (os.environ.get("ASHLAR_RECORD") or os.environ.get("ASHLAR_HOLLOW_RUN")):
         return
     try:
-        from ashlar_hollow import fork_server, start
+        from ashlar_hollow import start
 
-        fork_server.start(start.start)
+        if os.environ.get("ASHLAR_FORK_SERVER"):
+            from ashlar_hollow import fork_server
+
+            fork_server.start(start.start)
+        else:
+            start.start()
     except Exception as error:
         sys.stderr.write("ashlar: the Python side did not start: %s: %s\n" % (type(error).__name__, error))
 

@@ -6,7 +6,7 @@ environment, and as descriptors its input, its output, the rules of Landlock and
 as it does in an interpreter of its own, and the socket is told of its beginning and its end.
 
 An import that uses a device is left to the forks. What hooks put in the place of a module's function reaches the modules that have it by name too, as if they were imported after the hooks.
-Python 3.9 on. Thread rule: the main thread, before the program has threads.
+Before Python 3.9 (socket.recv_fds) no run is forked. Thread rule: the main thread, before the program has threads.
 """
 
 import contextlib
@@ -29,19 +29,14 @@ LOOK = 0.02  # seconds between two looks at what has ended
 
 
 def start(begin):
-    """In a server: forks until the launcher is gone, and returns in a fork, where `begin()` has been called. Else begin() alone."""
-    number = os.environ.pop(settings.FORK_SERVER, "")
-    if not number:
-        begin()
-        return
-    server = _Server(socket.socket(fileno=int(number)))
+    """Forks until the launcher is gone, and returns in each fork, where `begin()` has been called."""
     try:
+        server = _Server(socket.socket(fileno=int(os.environ.pop(settings.FORK_SERVER))))
         server.load(os.environ.pop(settings.FORK_MODULES))
-    except Exception as error:
-        server.say("refused %s: %s" % (type(error).__name__, error))
-        os._exit(1)
-    server.say("ready")
-    server.serve()
+        server.say("ready")
+        server.serve()
+    except BaseException:
+        os._exit(1)  # each run imports by itself
     server.start(begin)
 
 
@@ -87,6 +82,7 @@ class _Server(object):
         self.under_way = set()
 
     def load(self, path):
+        socket.recv_fds  # before time is spent
         with open(path) as lines:
             names = json.load(lines)
         torch = importlib.import_module("torch")
