@@ -122,6 +122,12 @@ class Change(object):
         """After such a call. What the program is given."""
         return output
 
+    def on_generate(self, model, given, where):
+        """generate() of a model of transformers is called; `given` is its arguments by name, which may be changed."""
+
+    def on_generated(self, model, tokens):
+        """After such a call."""
+
     def on_mode(self, module, trains):
         """train() or eval()."""
 

@@ -120,6 +120,7 @@ class Program(object):
         _put(torch, "save", self.saved)
         self.parts.install()
         after("transformers.training_args", self.watch_trainer)
+        after("transformers.generation.utils", self.watch_generation)
         after("accelerate.data_loader", self.watch_accelerate)
         for package in ("lightning.pytorch", "pytorch_lightning"):
             after(package + ".trainer.trainer", self.watch_lightning)
@@ -341,6 +342,15 @@ class Program(object):
             return original(arguments, *args, **kwargs)
 
         _put(module.TrainingArguments, "__post_init__", filled)
+
+    def watch_generation(self, module):
+        def generated(original, model, *args, **given):
+            self.tell("on_generate", model, given, lines.where())
+            result = original(model, *args, **given)
+            self.tell("on_generated", model, result)
+            return result
+
+        _put(module.GenerationMixin, "generate", generated)
 
     def watch_accelerate(self, module):
         self.guarded(lambda: _put(module.DataLoaderShard, "__iter__", self.parts.iterate_ahead))

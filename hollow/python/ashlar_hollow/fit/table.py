@@ -1,7 +1,7 @@
 """The changes, in the order in which `ashlar fit` shows them: of two that cost nothing and fit, the first one is taken."""
 
 from . import (allocator, attention, batch, checkpointing, collection, embeddings, evaluation, freezing, gradients, lengths, loss, optimizers,
-               order, outputs, precision)
+               order, outputs, precision, serving)
 
 KINDS = (
     evaluation.NoGrad,
@@ -12,6 +12,8 @@ KINDS = (
     collection.Collect,
     attention.NoCache,
     attention.Sdpa,
+    serving.Static,
+    serving.Offloaded,
     loss.Chunked,
     optimizers.Fused,
     allocator.Expandable,
@@ -30,6 +32,10 @@ KINDS = (
     optimizers.Adafactor,
     optimizers.Sgd,
     freezing.FirstHalf,
+    serving.EightBit,
+    serving.Quantized,
+    serving.FourBit,
+    serving.OnHost,
 )
 NAMES = tuple(kind.name for kind in KINDS)
 ASKING = (batch.Size, lengths.Cap, checkpointing.Heaviest)  # "batch-size=24", "length=256", "checkpointing-heaviest=0+2"
