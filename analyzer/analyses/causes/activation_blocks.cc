@@ -331,13 +331,17 @@ std::vector<std::uint64_t> SingleWeights(const ProgramMemory& memory) {
   return out;
 }
 
-// The output layer that makes logits of `bytes` of an input; each of the three may have numbers of 2 or 4 bytes.
+// The output layer that makes logits of `bytes` of an input: in numbers of 2 or 4 bytes all, or under autocast, where
+// the weight alone has 4.
 std::optional<OutputLayer> LayerOfLogits(const std::vector<std::uint64_t>& weights, std::uint64_t input,
                                          std::uint64_t bytes) {
+  struct Widths {
+    std::uint64_t input, weight, output;
+  };
+  constexpr std::array<Widths, 3> kWidths = {{{2, 2, 2}, {4, 4, 4}, {2, 4, 2}}};
   for (const std::uint64_t weight : weights) {
-    for (int i = 0; i < 8; ++i) {
-      const std::optional<OutputLayer> layer =
-          LayerOf(input >> (1 + (i & 1)), weight >> (1 + (i >> 1 & 1)), bytes >> (1 + (i >> 2)));
+    for (const Widths& of : kWidths) {
+      const std::optional<OutputLayer> layer = LayerOf(input / of.input, weight / of.weight, bytes / of.output);
       if (layer.has_value()) return layer;
     }
   }
@@ -360,8 +364,7 @@ bool EndsInLogits(const CauseContext& context, const ProgramMemory& memory, std:
 
 // Whether a layer made it that may have so many outputs: torch.nn.Linear or the program's own lines, and no other
 // module or function of torch.nn.
-bool MayBeOfALinear(const CauseContext& context, std::size_t index) {
-  const trace::StackId stack = context.history->timeline->blocks()[index].stack;
+bool MayBeOfALinear(const CauseContext& context, trace::StackId stack) {
   if (stack == trace::kNoStack) return true;
   for (const trace::FrameId id : context.history->stacks->stack(stack)) {
     const trace::Frame& frame = context.history->stacks->frame(id);
@@ -374,6 +377,11 @@ bool MayBeOfALinear(const CauseContext& context, std::size_t index) {
   return true;
 }
 
+std::string LayerText(const OutputLayer& layer) {
+  return absl::StrCat("a layer of ", FormatCount(layer.classes), " outputs for each of ", FormatCount(layer.rows),
+                      " rows of ", FormatCount(layer.width), ": its input and its weight say so");
+}
+
 // Where no loss of PyTorch says it: the largest blocks of the pass are its last, and one of the blocks right before
 // them and a weight say that they are what a layer with many more outputs than inputs makes.
 void FindLogitsBySizes(const CauseContext& context, const ProgramMemory& memory, LogitBlocks& out) {
@@ -383,7 +391,8 @@ void FindLogitsBySizes(const CauseContext& context, const ProgramMemory& memory,
     return memory.RequestedBytes(a) < memory.RequestedBytes(b);
   };
   const auto largest = std::max_element(pass.begin(), pass.end(), is_smaller);  // the first of them
-  if (largest == pass.end() || memory.RequestedBytes(*largest) < kMiB || !MayBeOfALinear(context, *largest)) return;
+  if (largest == pass.end() || memory.RequestedBytes(*largest) < kMiB) return;
+  if (!MayBeOfALinear(context, context.history->timeline->blocks()[*largest].stack)) return;
   const std::uint64_t bytes = memory.RequestedBytes(*largest);
   const auto first = static_cast<std::size_t>(largest - pass.begin());
   const std::vector<std::uint64_t> weights = SingleWeights(memory);
@@ -392,9 +401,41 @@ void FindLogitsBySizes(const CauseContext& context, const ProgramMemory& memory,
     const std::optional<OutputLayer> layer = LayerOfLogits(weights, input, bytes);
     if (!layer.has_value() || !EndsInLogits(context, memory, first, input, bytes)) continue;
     out.bytes_each = bytes;
-    out.proof = absl::StrCat("the pass ends in a layer of ", FormatCount(layer->classes), " outputs for each of ",
-                             FormatCount(layer->rows), " rows of ", FormatCount(layer->width),
-                             ": its input and its weight say so");
+    out.proof = absl::StrCat("the pass ends in ", LayerText(*layer));
+    return;
+  }
+}
+
+// Whether torch.nn.Linear asked for it.
+bool IsOfALinear(const CauseContext& context, trace::StackId stack) {
+  if (stack == trace::kNoStack) return false;
+  const auto frames = context.history->stacks->stack(stack);
+  const auto innermost = std::find_if(frames.begin(), frames.end(), [&](trace::FrameId id) {
+    return IsPythonFrame(context.history->stacks->frame(id));
+  });
+  return innermost != frames.end() &&
+         absl::EndsWith(context.history->stacks->frame(*innermost).file, "torch/nn/modules/linear.py");
+}
+
+// The failed request, where a layer with many more outputs than inputs asked for its outputs: one of the blocks that
+// were made right before it, and a weight, say so.
+void FindRequestedLogits(const CauseContext& context, const ProgramMemory& memory, LogitBlocks& out) {
+  constexpr std::size_t kLookBack = 6;
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  if (!shortage.has_value()) return;
+  const trace::Event& failure = context.history->timeline->events()[static_cast<std::size_t>(context.history->moment)];
+  if (!IsOfALinear(context, failure.stack)) return;
+  const auto blocks = context.history->timeline->blocks();
+  const std::vector<std::uint64_t> weights = SingleWeights(memory);
+  std::size_t seen = 0;
+  for (std::size_t i = blocks.size(); i > 0 && seen < kLookBack; --i) {
+    if (blocks[i - 1].alloc_event > context.history->moment) continue;
+    ++seen;
+    if (!blocks[i - 1].IsLiveAfter(context.history->moment)) continue;
+    const std::optional<OutputLayer> layer = LayerOfLogits(weights, memory.RequestedBytes(i - 1), failure.size_bytes);
+    if (!layer.has_value()) continue;
+    out.request_bytes = failure.size_bytes;
+    out.proof = absl::StrCat("the request that failed is for what comes out of ", LayerText(*layer));
     return;
   }
 }
@@ -424,9 +465,7 @@ std::set<trace::StackId> LinesOfLayers(const CauseContext& context, const Progra
   return lines;
 }
 
-}  // namespace
-
-LogitBlocks FindLogits(const CauseContext& context, const ProgramMemory& memory) {
+LogitBlocks FindLiveLogits(const CauseContext& context, const ProgramMemory& memory) {
   LogitBlocks out;
   if (memory.Current() == nullptr) return out;
   out.bytes_each = LossBytes(context, memory);
@@ -451,6 +490,14 @@ LogitBlocks FindLogits(const CauseContext& context, const ProgramMemory& memory)
   if (!IsMaterial(context, bytes) ||
       !IsShareOf(bytes, IsShortOfMemory(context) ? kLeastLogitsShare : kLeastLogitsThatFit, AllocatedBytes(context)))
     out.blocks.clear();
+  return out;
+}
+
+}  // namespace
+
+LogitBlocks FindLogits(const CauseContext& context, const ProgramMemory& memory) {
+  LogitBlocks out = FindLiveLogits(context, memory);
+  if (out.blocks.empty()) FindRequestedLogits(context, memory, out);
   return out;
 }
 

@@ -32,6 +32,8 @@ struct LogitBlocks {
   std::vector<std::size_t> blocks =
       {};                  // of the pass and its backward pass: as large, half or twice that; none: not felt
   std::string proof = {};  // a sentence, where they were told by sizes
+  // Of the failed request, where that is for the logits themselves; 0: it is not.
+  std::uint64_t request_bytes = 0;
 };
 
 LogitBlocks FindLogits(const CauseContext& context, const ProgramMemory& memory);

@@ -173,10 +173,33 @@ CauseFinding DetectAttentionScores(const CauseContext& context) {
   return out;
 }
 
+// Nothing of them is there yet: all of their bytes are the request's.
+CauseFinding RequestedLogits(const CauseContext& context, const LogitBlocks& logits) {
+  constexpr CauseKind kKind = CauseKind::kLogitsSpike;
+  if (!IsMaterial(context, logits.request_bytes)) {
+    return Absent(kKind, absl::StrCat("the request for the logits is of ", FormatBytes(logits.request_bytes)));
+  }
+  const trace::Event& failure = context.history->timeline->events()[static_cast<std::size_t>(context.history->moment)];
+  CauseFinding out = Found(kKind, Confidence::kLikely, logits.request_bytes);
+  if (failure.stack != trace::kNoStack) out.stacks.push_back(failure.stack);
+  out.evidence.push_back(logits.proof);
+  out.evidence.push_back(absl::StrCat("it is of ", FormatBytes(logits.request_bytes), ", beside ",
+                                      FormatBytes(AllocatedBytes(context)), " that are allocated, in ",
+                                      LabelOf(context, failure.stack)));
+  const bool trains =
+      std::any_of(context.history->timeline->blocks().begin(), context.history->timeline->blocks().end(),
+                  [&](const timeline::BlockSpan& block) {
+                    return block.stack != trace::kNoStack && AnyFrame(context, block.stack, IsBackwardFrame);
+                  });
+  if (!trains) out.change = &changes::kLogitsOfTheLast;
+  return out;
+}
+
 CauseFinding DetectLogitsSpike(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kLogitsSpike;
   const ProgramMemory memory(context);
   const LogitBlocks logits = FindLogits(context, memory);
+  if (logits.request_bytes > 0) return RequestedLogits(context, logits);
   if (logits.blocks.empty()) {
     return Absent(kKind, logits.bytes_each == 0 ? std::string("no loss over classes was recorded in the pass")
                                                 : absl::StrCat("the loss works on ", FormatBytes(logits.bytes_each),
@@ -210,7 +233,7 @@ constexpr CauseSpec kActivationsCauses[] = {
      .change = &changes::kFusedAttention},
     {.kind = CauseKind::kLogitsSpike,
      .name = "logits_spike",
-     .sentence = "Logits and cross-entropy make the peak",
+     .sentence = "Logits for a whole vocabulary make the peak",
      .needs = CauseNeeds::kStacks,
      .detect = DetectLogitsSpike,
      .change = &changes::kLossInParts},

@@ -40,6 +40,8 @@ bool IsOptimizerFrame(const trace::Frame& frame) {
   return frame.function == "step" || absl::StrContains(file.substr(file.find_last_of("/\\") + 1), "optim");
 }
 
+bool IsOptimizerFile(absl::string_view file) { return absl::StrContains(file, "torch/optim/"); }
+
 std::uint64_t Bytes(const SizeCounts& counts) {
   std::uint64_t out = 0;
   for (const auto& [bytes, count] : counts) out += bytes * count;
@@ -381,11 +383,14 @@ class OwnedCopies {
     return out;
   }
 
+  // A local of a step under way: what an optimizer works on has the sizes of the weights.
+  bool IsOfOptimizersStep(const Variable& variable) const { return IsOptimizerFile(variable.Holder(held_).file); }
+
   void FindSets() {
     const SizeCounts trained = Trained();
     if (Count(trained) < kLeastParameters || trained.size() < 2) return;
     for (Variable& variable : VariablesOf(held_)) {
-      if (variable.role != OwnerRole::kVariable) continue;
+      if (variable.role != OwnerRole::kVariable || IsOfOptimizersStep(variable)) continue;
       SizeCounts pool = SizesOfBlocks(variable.blocks);
       const std::uint64_t sets = TakeSets(pool, trained);
       if (sets == 0 || !IsShareOf(sets * Bytes(trained), kLeastAlike, variable.bytes)) continue;

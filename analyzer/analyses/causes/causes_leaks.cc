@@ -34,7 +34,8 @@ std::vector<LiveBlock> BlocksOf(const CauseContext& context, const LeakGrowth& l
 std::string KeptWords(LeakShape shape, std::size_t steps) {
   switch (shape) {
     case LeakShape::kGraph:
-      return absl::StrCat("the graphs of ", steps, " steps");
+      return steps > 0 ? absl::StrCat("the graphs of ", steps, " steps")
+                       : "graphs from before the optimizer's last step";
     case LeakShape::kEvalGraph:
       return absl::StrCat("the graphs of ", steps, " passes of an evaluation");
     case LeakShape::kHooks:

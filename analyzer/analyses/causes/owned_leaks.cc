@@ -22,6 +22,7 @@ using timeline::EventIndex;
 constexpr double kLeastVariableShare = 0.005;  // of what is live: smaller ones are no leak that is felt
 constexpr double kLeastNamed = 0.1;            // of what those of one shape hold, in one that is named
 constexpr std::size_t kLeastReplaced = 8;      // sizes that one line made, each a bit larger
+constexpr std::size_t kLeastEven = 4;          // the same, each larger by exactly as much
 constexpr double kLeastRising = 0.9;           // of the changes from one to the next
 constexpr double kLeastGrown = 1.5;            // the last, by the first
 
@@ -32,9 +33,16 @@ struct Rising {
   std::uint64_t bytes_each = 0;
 };
 
+bool IsEven(const std::vector<std::uint64_t>& sizes) {
+  for (std::size_t i = 1; i < sizes.size(); ++i) {
+    if (sizes[i] <= sizes[i - 1] || sizes[i] - sizes[i - 1] != sizes[1] - sizes[0]) return false;
+  }
+  return true;
+}
+
 Rising RisingOf(const std::vector<std::uint64_t>& sizes) {
   const std::set<std::uint64_t> apart(sizes.begin(), sizes.end());
-  if (apart.size() < kLeastReplaced) return {};
+  if (apart.size() < (IsEven(sizes) ? kLeastEven : kLeastReplaced)) return {};
   std::size_t rising = 0;
   std::size_t changes = 0;  // the layers of one pass make equal ones
   for (std::size_t i = 1; i < sizes.size(); ++i) {
@@ -85,6 +93,7 @@ class OwnedSearch {
     }
     for (const Replaced& one : replaced_) AddReplaced(one, out);
     if (out.empty() && !variables_.empty()) AddFilled(variables_.front(), out);
+    if (out.empty()) AddGraphsOfEarlierSteps(out);
     std::vector<LeakGrowth> sorted;
     for (auto& [shape, growth] : out) {
       growth.shape = shape;
@@ -115,6 +124,8 @@ class OwnedSearch {
       if (frames_.IsBackward(block)) {
         last_backward_ = std::max<EventIndex>(last_backward_, block.alloc_event);
         trained_.insert(iterations_.At(block.alloc_event));
+      } else if (frames_.Of(block.stack).part == ProgramPart::kOptimizer) {
+        last_optimized_ = std::max<EventIndex>(last_optimized_, block.alloc_event);
       } else if (frames_.Of(block.stack).is_forward) {
         first_pass_ = std::min<EventIndex>(first_pass_, block.alloc_event);
       }
@@ -332,6 +343,26 @@ class OwnedSearch {
     AddOwner(variable, growth);
   }
 
+  // Where the trace has no iterations: elements of a container that keep a graph which was there before the optimizer's
+  // last step. No pass needs it any more.
+  void AddGraphsOfEarlierSteps(std::map<LeakShape, LeakGrowth>& out) const {
+    for (const Variable& variable : variables_) {
+      const bool is_container = variable.role == OwnerRole::kGraph && absl::EndsWith(variable.name, "[]");
+      if (!is_container || IsMostly(variable, "in_call")) continue;
+      KeptGroup earlier;
+      for (const std::size_t index : variable.blocks) {
+        if (timeline_.blocks()[index].alloc_event >= last_optimized_) continue;
+        earlier.blocks.push_back(index);
+        earlier.bytes += timeline_.blocks()[index].size_bytes;
+      }
+      if (4 * earlier.bytes < held_.live_bytes) continue;
+      LeakGrowth& growth = out[LeakShape::kGraph];
+      growth.bytes += earlier.bytes;
+      growth.blocks.insert(growth.blocks.end(), earlier.blocks.begin(), earlier.blocks.end());
+      AddOwner(variable, growth);
+    }
+  }
+
   // A cache is a module's: made in its pass, or kept by it. What the program itself joins are outputs.
   LeakShape ShapeOfReplaced(const Variable& variable, trace::StackId stack) const {
     const std::string& kind = held_.rows[variable.rows.front()].holder.kind;
@@ -364,6 +395,7 @@ class OwnedSearch {
   std::vector<Variable> variables_;
   EventIndex first_pass_ = timeline::kNever;
   EventIndex last_backward_ = timeline::kBeforeWindow;
+  EventIndex last_optimized_ = timeline::kBeforeWindow;
   std::set<std::size_t> trained_;  // iterations with a backward pass
   bool is_optimized_ = false;      // an optimizer is there
   std::map<trace::StackId, Rising> rising_;

@@ -46,6 +46,11 @@ inline constexpr ProgramChange kLossInParts{
         "part = lambda h, y: F.cross_entropy(lm_head(h), y, reduction=\"sum\")\n"
         "parts = zip(hidden.split(1024), labels.split(1024))\n"
         "loss = sum(checkpoint(part, h, y, use_reentrant=False) for h, y in parts) / labels.numel()"};
+// transformers: the argument of a causal model's forward().
+inline constexpr ProgramChange kLogitsOfTheLast{
+    .saves_at_most = 1,
+    .sentence = "ask for the logits of the positions that are read alone, or take fewer sequences at once",
+    .python = "logits = model(input_ids=ids, logits_to_keep=1).logits  # of the last position of each sequence"};
 inline constexpr ProgramChange kFusedAttention{
     .name = "fused attention",
     .costs = "nothing, where attention weights are not wanted themselves",

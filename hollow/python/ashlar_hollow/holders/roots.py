@@ -196,6 +196,7 @@ class _Unreached(object):
         for place, one in enumerate(self.rest):
             if walk.tensors.is_tensor(type(one)):
                 self.tensors[walk.tensors.place(one)] = place
+        self._hold_bases()
         walk.check()
         for place, one in enumerate(self.rest):
             for held in reading.referents(one):
@@ -208,6 +209,16 @@ class _Unreached(object):
         if id(held) in self.ids:
             self.within[id(held)] = self.within.get(id(held), 0) + 1
             self.holders.setdefault(id(held), place)
+
+    def _hold_bases(self):
+        """A view holds what it is a view of, in C++. Asked where both are there: else Python would make the other."""
+        tensors, places = self.walk.tensors, {}
+        for place in self.tensors.values():
+            places.setdefault(tensors.address(self.rest[place]), []).append(place)
+        for place in [one for alike in places.values() if len(alike) > 1 for one in alike]:
+            base = tensors.viewed(self.rest[place])
+            if base is not None and base is not self.rest[place]:
+                self._hold(base, place)
 
     def _hold_graph(self, tensor, place):
         tensors = self.walk.tensors

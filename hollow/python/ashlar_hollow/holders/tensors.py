@@ -124,6 +124,10 @@ class Tensors(object):
         except Exception:
             return []
 
+    def viewed(self, tensor):
+        """Of which the tensor is a view; None: of none."""
+        return self._get("_base", tensor)
+
     # --- graphs: a node is told by where it lies (lying.py), or, where that cannot be read, is its object of Python ---
 
     def node(self, tensor):
@@ -212,7 +216,7 @@ def _data_pointer(tensor):  # PyTorch before 2.1
 
 _LEAF = "variable"  # of the node that adds to a leaf's gradient
 _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
-_READ = ("_cdata", "nbytes", "is_leaf", "requires_grad", "dtype", "retains_grad", "grad", "grad_fn", "layout") + _HOOKS
+_READ = ("_cdata", "nbytes", "is_leaf", "requires_grad", "dtype", "retains_grad", "grad", "grad_fn", "layout", "_base") + _HOOKS
 _PARTS = {
     "sparse_coo": ("_indices", "_values"),
     "sparse_csr": ("crow_indices", "col_indices", "values"),

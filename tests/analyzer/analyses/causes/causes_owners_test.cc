@@ -190,6 +190,42 @@ TEST(OwnedCausesTest, DataOnTheDeviceIsNamed) {
               {CauseKind::kOutputsKept, CauseKind::kModelCopies});
 }
 
+// The lists that a multi-tensor optimizer works on have the sizes of the weights, and are gone after its step.
+TEST(OwnedCausesTest, WhatAnOptimizersStepWorksOnIsNoCopyOfTheWeights) {
+  for (const bool is_step : {true, false}) {
+    OwnedRun run;
+    run.Weights("model");
+    run.Train(2, [](int) {});
+    run.run().At({{"/lib/torch/optim/adadelta.py", 394, "_multi_tensor_adadelta"}, kMain});
+    trace::Holder list = OwnerNamed("element", "std[]");
+    if (is_step) list.file = "/lib/torch/optim/adadelta.py";
+    for (int layer = 0; layer < 6; ++layer) {
+      for (const std::uint64_t size : {32, 16}) run.Keep(size * kMiB, list);
+    }
+    const SeededInput input = run.Fail();
+    EXPECT_EQ(Diagnosis(input).Of(CauseKind::kModelCopies).finding == analyses::Finding::kFound, !is_step);
+  }
+}
+
+// Too few steps to tell one from the next; what was there before the optimizer's last step is of none that runs.
+TEST(OwnedCausesTest, GraphsOfEarlierStepsInAListOfFew) {
+  for (const char* name : {"drift[]", "loss"}) {
+    OwnedRun run;
+    run.Weights("model");
+    Blocks saved;
+    Forward(run.run(), 40, 64 * kMiB, saved);
+    for (core::Block* block : saved) run.Own(block, OwnerNamed("graph", name, {}, "train"));
+    run.Train(1, [](int) {});
+    const SeededInput input = run.FailInPass();
+    if (std::string(name) == "drift[]") {
+      ExpectFirst(input, CauseKind::kGraphKeptAlive, name);
+      EXPECT_THAT(SaidOf(Diagnosis(input).Found().front()), HasSubstr("from before the optimizer's last step"));
+    } else {
+      EXPECT_EQ(Diagnosis(input).Of(CauseKind::kGraphKeptAlive).finding, analyses::Finding::kAbsent);
+    }
+  }
+}
+
 TEST(OwnedCausesTest, AnOptimizerThatAloneHasItsParameters) {
   OwnedRun run;
   run.run().At({kOwnersInit, kMain});

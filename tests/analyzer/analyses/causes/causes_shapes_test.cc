@@ -6,7 +6,9 @@
 #include "allocator/base/units.h"
 #include "analyzer/analyses/changes/program_changes.h"
 #include "analyzer/whatif/program_remedies.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/analyzer/analyses/causes/owned_run.h"
 #include "tests/analyzer/analyses/seeded_run.h"
 
 namespace ashlar::tests {
@@ -17,6 +19,7 @@ using analyses::CauseFinding;
 using analyses::CauseKind;
 using analyses::Finding;
 using Made = std::vector<core::Block*>;
+using testing::HasSubstr;
 
 constexpr SeededFrame kShapesMain = {"train.py", 60, "main"};
 constexpr SeededFrame kShapesMade = {"/lib/torch/nn/modules/module.py", 1300, "convert"};
@@ -139,6 +142,26 @@ TEST(CausesShapesTest, LogitsOfALossOfOnesOwnAreToldBySizes) {
   const CauseFinding logits = Diagnosis(input).Of(CauseKind::kLogitsSpike);
   EXPECT_EQ(logits.finding, Finding::kFound);
   EXPECT_EQ(logits.bytes, 4 * net.LogitBytes());
+}
+
+// The output layer asks for all logits of a generation's texts at once, and there are none yet.
+TEST(CausesShapesTest, LogitsThatARequestWasForAreToldBySizes) {
+  for (const bool is_wide : {true, false}) {
+    const Decoder net{.layers = 2, .classes = is_wide ? 32'000U : 4 * 512U};
+    SeededRun run({.capacity_bytes = (is_wide ? 512 : 176) * kMiB});
+    WeightsOf(run, net);
+    Made saved;
+    DecoderPass(run, net, saved);
+    run.At({{"/lib/torch/nn/modules/linear.py", 134, "forward"}, {"model.py", 60, "forward"}, kShapesMain});
+    run.Fail(net.LogitBytes());
+    const SeededInput input = run.Finish();
+    const CauseFinding logits = Diagnosis(input).Of(CauseKind::kLogitsSpike);
+    EXPECT_EQ(logits.finding, is_wide ? Finding::kFound : Finding::kAbsent);
+    if (!is_wide) continue;
+    EXPECT_EQ(logits.bytes, net.LogitBytes());
+    EXPECT_THAT(SaidOf(logits), HasSubstr("32,000 outputs for each of 4,096 rows of 512"));
+    EXPECT_EQ(logits.change, &analyses::changes::kLogitsOfTheLast) << "nothing is trained";
+  }
 }
 
 // As wide as a layer within the model: four times its width.

@@ -36,6 +36,25 @@ TEST(OwnedGrowthTest, ATensorThatGrowsByCatIsOneVariable) {
   EXPECT_THAT(SaidOf(Diagnosis(input).Of(CauseKind::kKvCacheGrows)), HasSubstr("grew 24 times by about 64.00 MiB"));
 }
 
+// Few sizes are enough where each is larger by exactly as much; of others they say nothing.
+TEST(OwnedGrowthTest, APartOfAnEvaluationThatIsJoinedToTheOthers) {
+  for (const bool is_even : {true, false}) {
+    OwnedRun run;
+    run.Weights("model");
+    run.Train(6, [](int) {});
+    core::Block* joined = nullptr;
+    for (const std::uint64_t size : {1, 2, 3, 4, 5}) {
+      run.run().At(
+          {{"trainer_pt_utils.py", 89, "pad_and_concatenate"}, {"trainer.py", 4712, "evaluation_loop"}, kMain});
+      core::Block* const grown = run.Keep((is_even ? size : size * size) * 512 * kMiB, OwnerNamed("local", "tensors"));
+      if (joined != nullptr) run.run().Free(joined);
+      joined = grown;
+    }
+    const SeededInput input = run.Fail();
+    EXPECT_EQ(Diagnosis(input).Of(CauseKind::kEvalAccumulates).finding == analyses::Finding::kFound, is_even);
+  }
+}
+
 // A product with a tensor that grows is larger each time, and keeps nothing of earlier steps.
 TEST(OwnedGrowthTest, WhatIsComputedFromATensorThatGrowsIsNoCauseBesideIt) {
   OwnedRun run;
