@@ -46,7 +46,7 @@ TEST(OwnedGrowthTest, APartOfAnEvaluationThatIsJoinedToTheOthers) {
     for (const std::uint64_t size : {1, 2, 3, 4, 5}) {
       run.run().At(
           {{"trainer_pt_utils.py", 89, "pad_and_concatenate"}, {"trainer.py", 4712, "evaluation_loop"}, kMain});
-      core::Block* const grown = run.Keep((is_even ? size : size * size) * 512 * kMiB, OwnerNamed("local", "tensors"));
+      core::Block* const grown = run.Keep((is_even ? size : size * size) * 128 * kMiB, OwnerNamed("local", "tensors"));
       if (joined != nullptr) run.run().Free(joined);
       joined = grown;
     }
