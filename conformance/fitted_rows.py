@@ -19,7 +19,7 @@ from rows import Row, Verdict
 from sizes import mib
 
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'hollow', 'python'))
-from ashlar_hollow.fit import embeddings, loss  # noqa: E402
+from ashlar_hollow.fit import embeddings, loss, serving  # noqa: E402
 
 FOLDER = os.path.join(HERE, 'fitted')
 MOST_SECONDS = 900
@@ -146,6 +146,11 @@ PROGRAMS = {
         ('checkpointing-heaviest', 'no-foreach')),
     'generation': Fitted('1GiB', ['no-grad-eval'], [
         ('    output = model(', '    with torch.no_grad():\n        output = model(')], ('no-grad-eval', 'no-cache')),
+    'serving': Fitted('2GiB', ['offloaded-cache'], [
+        ('do_sample=False)', 'do_sample=False, cache_implementation="offloaded")')], ('static-cache', 'offloaded-cache')),
+    'few_bits': Fitted('1150MiB', ['4-bit-weights'], [
+        ('model = model.cuda()', serving.FourBit.source + 'in_4_bit(model)\nmodel = model.cuda()')],
+        ('static-cache', '4-bit-weights'), allow='precision'),
     'function_loop': Fitted('1990MiB', ['half-batch'], [
         ('(x,) in enumerate(loader', '(x,) in enumerate(halves(loader)'),
         ('def build():', 'def halves(loader):\n    for (x,) in loader:\n        yield from ((half,) for half in x.chunk(2))\n\n\ndef build():'),
