@@ -60,11 +60,13 @@ struct LineUse {
 // failed all of the window counts: what a line made then may go, and as much come again.
 std::map<trace::StackId, LineUse> EvaluationUse(const CauseContext& context) {
   const ProgramParts parts(context.history->stacks);
+  const TorchStacks frames(*context.history->timeline, context.history->stacks);
   const EventIndex last = ShortageAt(context).has_value() ? context.history->moment : timeline::kNever;
   std::map<trace::StackId, LineUse> out;
   for (const BlockSpan& block : context.history->timeline->blocks()) {
     const ProgramPart part = parts.Of(block.stack);
     if (!IsEvaluating(part) || block.alloc_event < 0 || block.alloc_event > last) continue;
+    if (frames.Of(block.stack).is_made_once) continue;  // a model that is made under inference_mode
     LineUse& use = out[block.stack];
     ++use.allocations;
     if (block.IsLiveAfter(context.history->moment)) use.live.push_back({&block, part});

@@ -55,6 +55,21 @@ SeededInput Inference(std::uint64_t activation_bytes) {
   return run.Finish();
 }
 
+// All of it within a function that inference_mode decorates, the model's making too.
+SeededInput MadeUnderInferenceMode() {
+  constexpr SeededFrame kDecorated = {"/lib/torch/utils/_contextlib.py", 124, "decorate_context"};
+  SeededRun run({.capacity_bytes = 80 * kGiB});
+  run.At({{"model.py", 12, "__init__"}, {"evaluate.py", 70, "evaluate"}, kDecorated, {"evaluate.py", 90, "main"}});
+  for (int layer = 0; layer < 24; ++layer) run.Allocate(50 * kMiB);
+  for (int batch = 0; batch < 20; ++batch) {
+    for (int layer = 0; layer < 24; ++layer) {
+      run.At({{"model.py", 40, "forward"}, {"evaluate.py", 72, "evaluate"}, kDecorated, {"evaluate.py", 90, "main"}});
+      run.Free(run.Allocate(40 * kMiB));
+    }
+  }
+  return run.Finish();
+}
+
 SeededInput ManySmall() {
   SeededRun run({.capacity_bytes = 80 * kGiB});
   run.At("model.py", 12, "__init__");
@@ -147,6 +162,7 @@ std::vector<HealthyCase> AllHealthy() {
       {"training, split limit", [] { return Training("max_split_size_mb:512", 16, 64 * kMiB, 100 * kMiB); }},
       {"inference, 40 MiB", [] { return Inference(40 * kMiB); }},
       {"inference, 300 MiB", [] { return Inference(300 * kMiB); }},
+      {"a model made under inference_mode", MadeUnderInferenceMode},
       {"6,000 small tensors", ManySmall},
       {"tiny program", Tiny},
       {"lengths below the first", VaryingBelowTheFirst},
