@@ -27,11 +27,48 @@ SICK = [
     Seed('segment_metric', '6GiB', EVAL_OUTPUTS, True, IS_LEAK),
 ]
 
+# By another reader: their bytes are not noted.
+SICK_TOO = [
+    Seed('variant_effect', '4GiB', ('outputs_kept', 'eval_accumulates'), True, has_bytes=False),
+    Seed('anime_gan', '4GiB', ('graph_kept_alive',), True, has_bytes=False),
+    Seed('cityseg', '4GiB', ('eval_accumulates', 'outputs_kept'), True, has_bytes=False),
+    Seed('phoneme_frames', '4GiB', ('eval_without_no_grad', 'graph_kept_alive'), True, has_bytes=False),
+    Seed('fit_batch', '6GiB', ('exception_holds_frames',), True, has_bytes=False),
+    Seed('style_adapter', '4.5GiB', ('gradients_kept',), True, has_bytes=False),
+    Seed('dictionary_probe', '4GiB', ('hooks_keep_activations', 'outputs_kept'), True, has_bytes=False),
+    Seed('dialogue_sim', '3GiB', ('kv_cache_grows',), True, has_bytes=False),
+    Seed('serve_half', '2GiB', ('loaded_twice',), True, has_bytes=False),
+    Seed('multvae', '5GiB', ('long_lived_tensor',), True, has_bytes=False),
+    Seed('tabular_folds', '3GiB', ('model_copies', 'outputs_kept'), True, has_bytes=False),
+    Seed('progressive_unet', '2GiB', ('optimizer_state',), True, has_bytes=False),
+    Seed('pixel_dqn', '4GiB', ('outputs_kept', 'long_lived_tensor'), True, has_bytes=False),
+    Seed('latent_search', '4GiB', ('reference_cycle',), True, has_bytes=False),
+    Seed('selfdistill', '4GiB', ('graph_kept_alive',), True, has_bytes=False),
+    Seed('clip_index', '4GiB', ('outputs_kept', 'eval_accumulates'), True, has_bytes=False),
+    Seed('finetune_lm', '4GiB', ('eval_accumulates',), True, has_bytes=False),
+    Seed('audio_codec', '2GiB', ('reference_cycle', 'graph_kept_alive'), True, has_bytes=False),
+    Seed('rerank', '4GiB', ('logits_spike',), True, has_bytes=False),
+    Seed('clinical_notes', '5GiB', ('attention_scores', 'activations_saved'), True, has_bytes=False),
+    Seed('organ_ct', '8GiB', ('activations_saved', 'capacity'), True, has_bytes=False),
+    Seed('summarise', '12GiB', ('capacity',), True, has_bytes=False),
+    Seed('bert_from_scratch', '6GiB', ('optimizer_state', 'capacity'), True, has_bytes=False),
+    Seed('spike_forecaster', '4.5GiB', ('optimizer_temporaries', 'optimizer_state'), True, has_bytes=False),
+    Seed('ddim_gallery', '2GiB', ('outputs_kept', 'eval_accumulates', 'pinned_segment'), True, has_bytes=False),
+    Seed('simclr_audio', '3GiB', ('outputs_kept',), True, has_bytes=False),
+    Seed('graph_server', '4GiB', ('private_pools',), True, has_bytes=False),
+    Seed('lab_weather', '6GiB', ('memory_fraction',), True, has_bytes=False),
+    Seed('attribution_map', '4GiB', ('outputs_kept',), True, has_bytes=False),
+    Seed('swa_trainer', '2GiB', ('model_copies', 'outputs_kept'), True, has_bytes=False),
+    Seed('fewshot_maml', '4GiB', ('graph_kept_alive',), True, has_bytes=False),
+]
+
 HEALTHY = [
     Seed('cyclegan_pool', '6GiB'),
     Seed('ppo_rollouts', '6GiB', conf=EXPANDABLE),
     Seed('accumulate_average', '6GiB'),
     Seed('chat_static_cache', '6GiB'),
+    Seed('hashgrid_scene', '1.5GiB'),
+    Seed('fraud_graph', '3.5GiB', conf=EXPANDABLE),
 ]
 
-PAGE_READERS = SICK + HEALTHY
+PAGE_READERS = SICK + SICK_TOO + HEALTHY
