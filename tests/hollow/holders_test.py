@@ -6,6 +6,7 @@
 
 import collections
 import contextlib
+import ctypes
 import gc
 import io
 import os
@@ -39,6 +40,7 @@ class TensorBase(object):
     requires_grad = property(lambda self: True)
     dtype = property(lambda self: Torch.float32)
     nbytes = property(lambda self: self._nbytes)
+    _base = property(lambda self: vars(self).get("_viewed", lambda: None)())
 
 
 class StorageBase(object):
@@ -338,6 +340,17 @@ class Named(unittest.TestCase):
         self.check(device, ("hook", "acts[]"), ("generator", "held"))
         del model, running
 
+    def test_defaults_of_arguments_have_their_names(self):
+        device = Device()
+
+        def score(value, scale=1, window=[device.tensor()], *, seen={"first": device.tensor()}):
+            window.append(value)
+
+        score(device.tensor())
+        taken = self.check(device, ("element", "window[]"), ("attribute", "seen.first"), ("element", "window[]"))
+        self.assertEqual(taken["holders"][0]["function"], "score")
+        del score
+
     def test_a_traceback_holds_the_locals_of_its_frames(self):
         device = Device()
 
@@ -433,6 +446,26 @@ class Named(unittest.TestCase):
         try:
             self.check(device, ("cycle", "reference cycle of Trie"))
         finally:
+            gc.enable()
+            gc.collect()
+
+    def test_what_a_view_on_a_cycle_is_a_view_of_is_of_the_cycle(self):
+        device = Device()
+
+        class Context(object):
+            pass
+
+        base, context = device.tensor(), Context()
+        view = TensorBase(base._address)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(base))  # as C++ does
+        known = view._viewed = weakref.ref(base)
+        context.chosen, view.context = view, context
+        gc.disable()
+        base = view = context = None
+        try:
+            self.check(device, ("cycle", "reference cycle of Context, TensorBase"))
+        finally:
+            ctypes.pythonapi.Py_DecRef(ctypes.py_object(known()))
             gc.enable()
             gc.collect()
 

@@ -179,6 +179,13 @@ def _asks_for_locals(code):
     return any(one.opname in _READS_GLOBAL and one.argval in _READS_LOCALS for one in dis.get_instructions(code))
 
 
+def defaults(function):
+    """(name, value) of the arguments of a function that have a default."""
+    code, given = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(given):code.co_argcount]
+    return list(zip(names, given)) + list((function.__kwdefaults__ or {}).items())
+
+
 def cells(function):
     """[(variable, value)] of what a function closes over."""
     found = []

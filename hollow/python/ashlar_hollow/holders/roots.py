@@ -213,8 +213,9 @@ class _Unreached(object):
     def _hold_bases(self):
         """A view holds what it is a view of, in C++. Asked where both are there: else Python would make the other."""
         tensors, places = self.walk.tensors, {}
-        for place in self.tensors.values():
-            places.setdefault(tensors.address(self.rest[place]), []).append(place)
+        for place, one in enumerate(self.rest):
+            if tensors.is_tensor(type(one)):
+                places.setdefault(tensors.address(one), []).append(place)
         for place in [one for alike in places.values() if len(alike) > 1 for one in alike]:
             base = tensors.viewed(self.rest[place])
             if base is not None and base is not self.rest[place]:

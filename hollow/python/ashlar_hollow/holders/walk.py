@@ -340,13 +340,13 @@ class Walk(object):
 
     def walk_function(self, value, node):
         code = value.__code__
-        for name, one in reading.cells(value):
+        for name, one in reading.cells(value) + reading.defaults(value):
             self.root(Root(name, CLOSURE, code.co_filename, code.co_firstlineno, code.co_name), one, node, CLOSURE)
-        outer, closure = value.__globals__, value.__closure__
+        known = value.__globals__, value.__closure__, value.__defaults__, value.__kwdefaults__
         for one in reading.referents(value):
-            if one is not outer and one is not closure:
+            if not any(one is part for part in known):
                 self.push(one, node, "")
-        self.globals(outer, code.co_filename, node)
+        self.globals(value.__globals__, code.co_filename, node)
 
     def globals(self, names, file, parent=-1):
         """Those of a cell, of exec or of a module that sys.modules has lost."""
