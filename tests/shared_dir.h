@@ -14,14 +14,16 @@
 
 namespace ashlar {
 
-inline constexpr char kNoSharedDir[] = "no shared test data: set ASHLAR_SHARED_DIR, or put it at ../shared";
+inline constexpr char kNoSharedDir[] =
+    "no shared test data: set ASHLAR_SHARED_DIR to the folder with corpus/ in it, or put it at ../shared";
 
-// The folder that ASHLAR_SHARED_DIR names, else `shared` beside the repository; nullopt where it is no folder.
+// The folder that ASHLAR_SHARED_DIR names, else `shared` beside the repository; nullopt where it has no corpus: it is
+// empty, or another.
 inline std::optional<std::string> SharedDir() {
   const char* named = std::getenv("ASHLAR_SHARED_DIR");
   const std::string folder = named != nullptr && *named != '\0' ? named : ASHLAR_SOURCE_DIR "/../shared";
   std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) return std::nullopt;
+  if (!std::filesystem::is_directory(folder + "/corpus", ignored)) return std::nullopt;
   return folder;
 }
 

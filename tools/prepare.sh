@@ -155,7 +155,7 @@ Build() {
   FixedAddresses ninja -C "$root/build/$preset" -j "$jobs" "${quiet[@]}" "$@" || Fail "the build failed: build/$preset ${*:-}"
 }
 
-if [[ -z ${ASHLAR_SHARED_DIR:-} && -d $root/../shared ]]; then
+if [[ -z ${ASHLAR_SHARED_DIR:-} && -d $root/../shared/corpus ]]; then
   ASHLAR_SHARED_DIR=$(cd "$root/../shared" && pwd)
   export ASHLAR_SHARED_DIR
 fi
