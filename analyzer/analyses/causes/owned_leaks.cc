@@ -201,7 +201,7 @@ class OwnedSearch {
     return IsNamedEvaluation(group) || (!is_optimized_ && last_backward_ < 0);
   }
 
-  LeakShape ShapeOf(const Variable& variable, const KeptGroup& group) const {
+  LeakShape ShapeOf(const Variable& variable, const KeptGroup& group) {
     switch (variable.role) {
       case OwnerRole::kError:
         return LeakShape::kFrames;
@@ -223,6 +223,7 @@ class OwnedSearch {
       return IsEvaluation(variable, group) ? LeakShape::kEvalGraph : LeakShape::kGraph;
     }
     if (IsMadeByHooks(group)) return LeakShape::kHooks;
+    if (RisingByTurns(variable).sizes > 0) return LeakShape::kCache;
     const EventIndex born = timeline_.blocks()[group.blocks.front()].alloc_event;
     const bool follows_training = last_backward_ >= 0 && last_backward_ < born;
     return follows_training || IsNamedEvaluation(group) ? LeakShape::kEvalOutputs : LeakShape::kOutputs;

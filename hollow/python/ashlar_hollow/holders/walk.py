@@ -80,7 +80,7 @@ class Walk(object):
         self.shapes = {}
         self.queue, self.last, self.graphs = collections.deque(), collections.deque(), collections.deque()
         self.library_types = []
-        self.carried = set()  # ids of tensors that go on to what is next: a module has them, or a frame within its call as well
+        self.carried = set()  # ids of tensors that go on to what is next: a module has them, or the program and a frame within a module's call
         self.in_graph = set()  # ids of the nodes of graphs that have a variable
         self.known_globals = set()  # ids of the dictionaries of modules, and of those that were walked
         self.unread_frames = 0
@@ -147,8 +147,12 @@ class Walk(object):
             self._claim_tensor(value, key, node)
             if known is not None and mark in BY_ROLE and self.marks[known] not in BY_ROLE:
                 self.seen[key] = node  # what hangs on it is named after the better way
-            if known is not None and type(label) is Root and label.runs_in == IN_CALL:
+            if known is not None and type(label) is Root and label.runs_in == IN_CALL and not self._is_of_call(known):
                 self.carried.add(key)
+
+    def _is_of_call(self, node):
+        root = self.root_of(node)
+        return root is not None and root.runs_in is not None
 
     def _claim_tensor(self, value, key, node):
         address = self.addresses.get(key)
