@@ -8,7 +8,7 @@ SICK = [
     Seed('consistency.fit', '8GiB', GRAPH + EVAL, True, IS_LEAK),
     Seed('ppo_rnn.train', '6GiB', GRAPH + EVAL, True, IS_LEAK),
     Seed('denoise_audio.enhance', '40GiB', GRAPH + EVAL),
-    Seed('swish.train_lm', '12GiB', GRAPH + OUTPUTS, True, IS_LEAK),
+    Seed('swish.train_lm', '12GiB', ('reference_cycle',) + GRAPH + OUTPUTS, True, IS_LEAK),
     Seed('sft_accelerate.tune', '40GiB', GRAPH + OUTPUTS),
     Seed('two_tower.epoch', '4GiB', OUTPUTS, True, IS_LEAK),
     Seed('bank.pretrain', '6GiB', OUTPUTS, True, IS_LEAK),

@@ -108,7 +108,8 @@ struct CauseFinding {
   std::uint64_t to_come_bytes = 0;
   // It would have let the one request pass, and is too little for a program to feel: no cause to mend first.
   bool is_footnote = false;
-  // Its cure saves time and frees nothing: a cause that frees so many bytes comes before it. 0: ranked as all others.
+  // Its cure saves time and frees nothing, or frees what the failure was not about: a cause that frees so many bytes
+  // comes before it. 0: ranked as all others.
   std::uint64_t yields_to_bytes = 0;
   // False where the program works as it should and fits: it holds the memory, and nothing needs a change.
   bool is_sickness = true;

@@ -1,6 +1,7 @@
 // A few huge tensors that are there from the setup on: data of the program, or a table with its gradient and state.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,7 +113,7 @@ CauseFinding DataByLine(const CauseContext& context, const Indices& data, const 
   return out;
 }
 
-CauseFinding DetectLongLivedTensor(const CauseContext& context) {
+CauseFinding FindLongLived(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
   const ProgramMemory memory(context);
   const HeldByName* const held = context.history->Owners();
@@ -166,6 +167,14 @@ CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   out.evidence.push_back(absl::StrCat("the largest: ", FormatBytes(blocks[large.front()].size_bytes), " from ",
                                       LabelOf(context, blocks[large.front()].stack)));
   if (std::all_of(large.begin(), large.end(), is_weight)) out.change = &changes::kSmallerTable;
+  return out;
+}
+
+// Where holes stopped the request, what makes the holes that it misses comes first: what lives long would have fitted.
+CauseFinding DetectLongLivedTensor(const CauseContext& context) {
+  CauseFinding out = FindLongLived(context);
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  if (shortage.has_value() && !IsShortOfMemory(context)) out.yields_to_bytes = shortage->MissingBytes();
   return out;
 }
 

@@ -111,8 +111,9 @@ class OwnedSearch {
     trace::StackId line = trace::kNoStack;
     Rising rising = {};
 
-    // What grows as often as a variable of more bytes, and by far less, may be computed from that.
+    // What grows as often as a variable of more bytes, and by far less, may be computed from that: by another line.
     bool MayBeOf(const Replaced& other) const {
+      if (line == other.line) return false;
       const bool is_as_often = rising.sizes <= other.rising.sizes + 1 && other.rising.sizes <= rising.sizes + 1;
       return is_as_often && variable->bytes < other.variable->bytes && 2 * rising.bytes_each < other.rising.bytes_each;
     }
@@ -366,8 +367,9 @@ class OwnedSearch {
 
   // A cache is a module's: made in its pass, or kept by it. What the program itself joins are outputs.
   LeakShape ShapeOfReplaced(const Variable& variable, trace::StackId stack) const {
-    const std::string& kind = held_.rows[variable.rows.front()].holder.kind;
-    if (frames_.Of(stack).is_forward || kind == "buffer" || kind == "attribute") return LeakShape::kCache;
+    const trace::Holder& holder = held_.rows[variable.rows.front()].holder;
+    const bool is_of_module = holder.kind == "buffer" || (holder.kind == "attribute" && !holder.mode.empty());
+    if (frames_.Of(stack).is_forward || is_of_module) return LeakShape::kCache;
     const bool follows_training =
         last_backward_ >= 0 && last_backward_ < timeline_.blocks()[variable.blocks.front()].alloc_event;
     const bool is_evaluation = follows_training || frames_.Of(stack).part == ProgramPart::kEvaluation;

@@ -94,6 +94,26 @@ TEST(OwnedGrowthTest, CachesThatGrowTogetherAreMoreThanWhatAPassMakesOfThem) {
   ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "chats[]");
 }
 
+// The loop's variable is one of those that the list has: it grows by the same line, and is none that is computed from
+// them.
+TEST(OwnedGrowthTest, TheOneOfAListThatALoopIsAtGrowsWithTheOthers) {
+  OwnedRun run(40 * kGiB);
+  run.Weights("model");
+  Blocks caches(4, nullptr);
+  run.Train(16, [&](int step) {
+    for (std::size_t chat = 0; chat < caches.size(); ++chat) {
+      run.run().At({{"cache.py", 7, "update"}, kOwnersForward, kMain});
+      const trace::Holder owner = OwnerNamed("attribute", chat == 3 ? "chat.keys" : "chats[].keys");
+      core::Block* const grown = run.Keep(static_cast<std::uint64_t>(step + 1) * 64 * kMiB, owner);
+      if (caches[chat] != nullptr) run.run().Free(caches[chat]);
+      caches[chat] = grown;
+    }
+  });
+  const SeededInput input = run.FailInPass();
+  ExpectFirst(input, CauseKind::kKvCacheGrows, "chats[]");
+  EXPECT_EQ(Diagnosis(input).Found().front().bytes, std::uint64_t{4 * 16 * 64} * kMiB);
+}
+
 // Each of four conversations grows token by token while its turn lasts: the line's sizes go up and down.
 TEST(OwnedGrowthTest, CachesThatGrowInTurns) {
   OwnedRun run(40 * kGiB);
