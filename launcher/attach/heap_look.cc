@@ -24,7 +24,7 @@ std::string RootOf(std::int64_t pid) { return absl::StrCat("/proc/", pid, "/root
 
 absl::StatusOr<std::unique_ptr<RunFolder>> MakeFolder(std::int64_t pid) {
   std::vector<std::string> places = {"/tmp", "/var/tmp", "/dev/shm"};
-  for (std::string& place : places) place = RootOf(pid) + place;
+  for (std::string& place : places) place.insert(0, RootOf(pid));
   return RunFolder::MakeIn(places, "attach-");
 }
 

@@ -79,8 +79,8 @@ class OwnedSearch {
     std::map<LeakShape, LeakGrowth> out;
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       const Variable& variable = variables_[i];
-      const bool is_kept = groups[i].has_value() && IsOfManyPasses(*groups[i]) && !IsOfRunningPass(variable) &&
-                           !IsOfInnerLoop(variable, *groups[i]);
+      const bool is_kept = groups[i].has_value() && IsOfManyPasses(variable, *groups[i]) &&
+                           !IsOfRunningPass(variable) && !IsOfInnerLoop(variable, *groups[i]);
       if (is_kept) {
         const LeakShape shape = ShapeOf(variable, *groups[i]);
         const bool is_of_evaluation = shape == LeakShape::kEvalGraph || shape == LeakShape::kEvalOutputs;
@@ -136,9 +136,10 @@ class OwnedSearch {
     }
   }
 
-  // What the setup made in a loop of its own stays, and grows no more.
-  bool IsOfManyPasses(const KeptGroup& group) const {
-    return first_pass_ == timeline::kNever || timeline_.blocks()[group.blocks.back()].alloc_event > first_pass_;
+  // What the setup made in a loop of its own stays, and grows no more: of a model its layers, made or moved one by one.
+  bool IsOfManyPasses(const Variable& variable, const KeptGroup& group) const {
+    if (first_pass_ == timeline::kNever) return 2 * variable.BytesOf(held_, IsOfOneModel) <= variable.bytes;
+    return timeline_.blocks()[group.blocks.back()].alloc_event > first_pass_;
   }
 
   // What only a frame within a module's call or of PyTorch itself has is of the pass under way: its layers are no

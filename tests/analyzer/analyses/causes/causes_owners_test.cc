@@ -180,6 +180,22 @@ TEST(OwnedCausesTest, ACheckpointThatIsKeptBesideItsModel) {
   ExpectFirst(run.FailInPass(), CauseKind::kLoadedTwice, "ckpt");
 }
 
+// Its layers come one by one, and it is too large for the device.
+TEST(OwnedCausesTest, AModelThatIsMovedLayerByLayerIsNoOutput) {
+  for (const char* name : {"model.layers.*.up.weight", "batches[]"}) {
+    const bool is_model = std::string(name) != "batches[]";
+    OwnedRun run;
+    for (int layer = 0; layer < 30; ++layer) {
+      run.run().At({{"modeling_utils.py", 4343, "to"}, kMain});
+      run.Keep(512 * kMiB, OwnerNamed(is_model ? "parameter" : "element", name));
+      run.run().At({{"modeling_utils.py", 4344, "to"}, kMain});
+      run.run().Free(run.run().Allocate(kMiB));
+    }
+    const SeededInput input = run.Fail();
+    EXPECT_EQ(Diagnosis(input).Of(CauseKind::kOutputsKept).finding == analyses::Finding::kFound, !is_model);
+  }
+}
+
 TEST(OwnedCausesTest, DataOnTheDeviceIsNamed) {
   OwnedRun run;
   run.Weights("model");
