@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -27,6 +29,8 @@
 #include "launcher/launcher.h"
 #include "launcher/machine.h"
 #include "launcher/program.h"
+#include "launcher/rank_choice.h"
+#include "launcher/rank_runs.h"
 #include "launcher/results.h"
 #include "launcher/run_program.h"
 #include "launcher/setting_run.h"
@@ -45,6 +49,7 @@ struct DryRunFlags {
   std::vector<std::string> program;
   MachineFlags machine;
   CardFlags cards;
+  RankFlags ranks;
   HollowSettings settings;
   std::string fail_on;
   std::string max_reserved;
@@ -221,6 +226,16 @@ void SayWhatRuns(const HollowMachine& machine) {
                machine.has_limit ? FormatBytes(machine.total.bytes).c_str() : "");
 }
 
+// The folder that the ranks share, and the variables of the first.
+absl::Status PrepareRanks(const RankChoice& ranks, const std::string& run_folder, Launch& launch) {
+  if (!ranks.is_asked()) return absl::OkStatus();
+  const std::string folder = RanksFolder(run_folder);
+  for (auto& [name, value] : RankEnvironment(ranks, ranks.first(), folder)) launch.environment[name] = value;
+  std::error_code error;
+  std::filesystem::create_directory(folder, error);
+  return error ? absl::UnavailableError(absl::StrCat(folder, " cannot be made: ", error.message())) : absl::OkStatus();
+}
+
 int RunDryRun(DryRunFlags& flags) {
   if (absl::Status status = NeedsProgram("dry-run", flags.program); !status.ok()) return Fail(kUsage, status);
   if (absl::Status status = ReadSize("--max-reserved", flags.max_reserved, {}, flags.max_reserved_bytes);
@@ -236,6 +251,9 @@ int RunDryRun(DryRunFlags& flags) {
   const absl::Status kept =
       NoInputIsWritten(flags.program, {{"--report", flags.page}, {"--json-to", flags.json_to}, {"-o", flags.output}});
   if (!kept.ok()) return Fail(kUsage, kept);
+  const absl::StatusOr<RankChoice> ranks = ReadRankChoice(flags.ranks);
+  if (!ranks.ok()) return Fail(kUsage, ranks.status());
+  if (ranks->is_asked()) flags.machine.devices = static_cast<std::uint64_t>(ranks->per_node);
   absl::StatusOr<HollowMachine> machine = ReadMachine(flags.machine);
   if (!machine.ok()) return Fail(absl::IsUnavailable(machine.status()) ? kUnreadable : kUsage, machine.status());
   const absl::StatusOr<CardChoice> choice = ReadCardChoice(flags.cards);
@@ -257,6 +275,9 @@ int RunDryRun(DryRunFlags& flags) {
   first.launch = {found.path, flags.program, HollowEnvironment(flags.settings, *files, (*folder)->path()),
                   /*has_fixed_addresses=*/flags.settings.reproducible,
                   /*prints_to_stderr=*/flags.format.IsJson() || flags.format.IsMarkdown()};
+  if (absl::Status status = PrepareRanks(*ranks, (*folder)->path(), first.launch); !status.ok()) {
+    return Fail(kUnreadable, status);
+  }
   SayWhatRuns(*machine);
   const auto began = std::chrono::steady_clock::now();
   const absl::StatusOr<int> code = RunProgram(first.launch, **folder, relay);
@@ -270,6 +291,11 @@ int RunDryRun(DryRunFlags& flags) {
   report.host_bytes = first.host_bytes;
   report.results = ReadResults((*folder)->path());
   CompleteLeft(report.machine, report.results);
+  RoleEnds roles;
+  if (ranks->is_asked()) {
+    ProgressLine line;
+    roles = RunRoles(*ranks, (*folder)->path(), first, relay, line.Shower(), report);
+  }
   return FinishDryRun(flags, {*choice, first, relay}, std::move(report));
 }
 
@@ -281,7 +307,8 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   auto flags = std::make_shared<DryRunFlags>();
   flags->program = std::move(program);
   app.TakesProgram(flags->program);
-  AddMachineFlags(app, flags->machine);
+  const Flag devices = AddMachineFlags(app, flags->machine);
+  AddRankFlags(app, devices, flags->ranks);
   AddCardFlags(app, flags->cards);
   AddHollowFlags(app, flags->settings);
   app.Add("--history", flags->settings.history, "events that PyTorch records at most (default 1,000,000)");

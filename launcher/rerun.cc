@@ -172,6 +172,7 @@ class Running {
 
   void CloseWith(int code) {
     process_ = 0;
+    end_.exit_code = code;
     if (code == 0) return Close("");
     const std::string output = EndOfOutput(*end_.folder);
     found_port_taken_ = FoundPortTaken(output);

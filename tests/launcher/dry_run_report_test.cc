@@ -359,7 +359,9 @@ TEST_F(DryRunReportTest, JsonIsAsItsSchemaSays) {
       JsonOf("", Program(Training(20 * kGiB))),
       JsonOf("--device A100-40GB", Program(Training(39 * kGiB) + Leaving("oom-7-1.pickle", OutOfMemorySnapshot()), 1)),
       JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", tight))),
-      JsonOf("", Program(LeavingText("process-7.json", books) + LeavingJax(kGiB, "")))};
+      JsonOf("", Program(LeavingText("process-7.json", books) + LeavingJax(kGiB, ""))),
+      JsonOf("--capacity 16GiB --ranks 2 --roles 0",
+             Program(LeavingText("process-7.json", books) + LeavingText("ranks-7.json", {{"rank", 0}, {"world", 2}})))};
   for (const json& document : documents) {
     ASSERT_TRUE(document.is_object());
     schema.Check(document);

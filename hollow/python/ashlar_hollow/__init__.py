@@ -18,6 +18,7 @@ composite   operations that a mode puts together otherwise
 backward    no values while the autograd engine runs
 compiled    what compiled code, graphs and kernels written in Python leave unknown
 lines       the line of the program under way
+ranks       one rank of a world whose other ranks have no process; the package has none of it
 apart       a program that is run again writes and sends nothing
 fit         changes of the program, made from outside
 fresh       initialisers of large CPU tensors that do nothing
