@@ -9,10 +9,11 @@ groups     process groups of PyTorch: NCCL's own over the hollow NCCL, another i
 host       collectives of CPU tensors
 told       what the launcher is told: the groups, and which communicator is whose
 pipelines  stages of torch.distributed.pipelining
+checkpoints  of torch.distributed.checkpoint
 launchers  torchrun and accelerate launch become the one rank that is run
 """
 
-from . import groups, launchers, pipelines, told
+from . import checkpoints, groups, launchers, pipelines, told
 
 
 def start(after, folder):
@@ -21,4 +22,6 @@ def start(after, folder):
     after("torch.distributed.distributed_c10d", lambda module: groups.install(module, here))
     after("torch.distributed", lambda module: groups.put_store_in(module, here))
     after("torch.distributed.pipelining.stage", pipelines.install)
+    after("torch.distributed.checkpoint.state_dict_saver", checkpoints.save_nothing)
+    after("torch.distributed.checkpoint.utils", checkpoints.read_alone)
     after("torch.distributed.run", launchers.install)
