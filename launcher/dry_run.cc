@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
@@ -40,6 +41,8 @@ namespace {
 
 constexpr int kTooMuch = 4;  // the exit code of --fail-on oom and --max-reserved
 constexpr char kOom[] = "oom";
+constexpr char kRandomRouting[] = "random:";
+constexpr std::uint64_t kMostSeed = std::uint64_t{1} << 62;
 constexpr char kCardsNeedRoom[] =
     "--cards: goes with a run without a card: leave out --device, --capacity and a profile's total_bytes";
 constexpr char kNoHistory[] =
@@ -226,6 +229,16 @@ void SayWhatRuns(const HollowMachine& machine) {
                machine.has_limit ? FormatBytes(machine.total.bytes).c_str() : "");
 }
 
+absl::Status CheckRouting(const std::string& rule) {
+  std::uint64_t seed = 0;
+  const bool is_known = rule.empty() || rule == "balanced" || rule == "worst" ||
+                        (absl::StartsWith(rule, kRandomRouting) &&
+                         absl::SimpleAtoi(rule.substr(sizeof(kRandomRouting) - 1), &seed) && seed <= kMostSeed);
+  return is_known ? absl::OkStatus()
+                  : absl::InvalidArgumentError(absl::StrCat(
+                        "--routing: '", rule, "' is none of balanced, random:SEED, such as random:7, and worst"));
+}
+
 // The folder that the ranks share, and the variables of the first.
 absl::Status PrepareRanks(const RankChoice& ranks, const std::string& run_folder, Launch& launch) {
   if (!ranks.is_asked()) return absl::OkStatus();
@@ -247,6 +260,7 @@ int RunDryRun(DryRunFlags& flags) {
                             absl::StrCat("--fail-on: '", flags.fail_on, "' is not known: give --fail-on oom")));
   }
   if (absl::Status status = CheckNames(flags.settings.names); !status.ok()) return Fail(kUsage, status);
+  if (absl::Status status = CheckRouting(flags.settings.routing); !status.ok()) return Fail(kUsage, status);
   // Before the program writes what its own words name.
   const absl::Status kept =
       NoInputIsWritten(flags.program, {{"--report", flags.page}, {"--json-to", flags.json_to}, {"-o", flags.output}});
@@ -286,6 +300,7 @@ int RunDryRun(DryRunFlags& flags) {
   first.host_bytes = LargestChildBytes();
   RunReport report;
   report.program = flags.program;
+  report.routing = flags.settings.routing;
   report.exit_code = *code;
   report.machine = *std::move(machine);
   report.host_bytes = first.host_bytes;
@@ -313,6 +328,11 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   AddHollowFlags(app, flags->settings);
   app.Add("--history", flags->settings.history, "events that PyTorch records at most (default 1,000,000)");
   AddNamesFlags(app, flags->settings.names);
+  app.Add("--routing", flags->settings.routing,
+          "how the routers of a mixture of experts choose: balanced, random:SEED or worst (all tokens to the same "
+          "experts)")
+      .Takes("RULE")
+      .NotEmpty();
   app.Add("--calls", flags->settings.calls,
           "a file: writes each call on device memory; %p in its name is the process's number")
       .Takes("FILE")

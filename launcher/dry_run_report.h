@@ -72,6 +72,7 @@ struct RunReport {
   std::optional<CardTable> cards;
   CardRuns card_runs;
   std::optional<RankRuns> ranks;   // where --ranks was given
+  std::string routing;             // the rule of --routing; empty: it was not given
   std::vector<std::string> notes;  // what could not be read, what was kept
 };
 

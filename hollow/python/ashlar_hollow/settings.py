@@ -18,6 +18,7 @@ FIT_STOP = "ASHLAR_FIT_STOP"  # the step after which a changed program ends
 FIT_COUNTS = "ASHLAR_FIT_COUNTS"  # the run counts the operations of a step
 FIT_DRAWN = "ASHLAR_FIT_DRAWN"  # the folder where the first run says what it drew, and a run apart reads what it may leave out
 RANKS = "ASHLAR_RANKS"  # the folder that the ranks share which are run one at a time
+ROUTING = "ASHLAR_ROUTING"  # how routers of experts choose: "balanced", "random:7", "worst"
 APART = "ASHLAR_APART"  # the folder for the files of a program that is run again
 
 

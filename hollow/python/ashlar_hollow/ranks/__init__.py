@@ -7,7 +7,7 @@ where that rank ran before.
 store      the store of a process group: keys of absent ranks are answered
 groups     process groups of PyTorch: NCCL's own over the hollow NCCL, another in Gloo's place
 host       collectives of CPU tensors
-told       what the launcher is told: the groups, and which communicator is whose
+told       what the launcher is told: the groups, which of them were used, whom this rank sent to
 pipelines  stages of torch.distributed.pipelining
 checkpoints  of torch.distributed.checkpoint
 launchers  torchrun and accelerate launch become the one rank that is run
