@@ -1,4 +1,4 @@
-"""A small mixture of experts of transformers, made from a config: experts.py MODEL [by_hand]
+"""A small mixture of experts of transformers, made from a config: experts.py MODEL [by_hand] [recompute]
 
 by_hand: the program itself spreads the tokens evenly, by writing the choice where its routers get it.
 """
@@ -40,6 +40,9 @@ def main():
     config = getattr(transformers, name + 'Config')(**{**SMALL, **keys})
     torch.manual_seed(0)
     model = getattr(transformers, name + 'ForCausalLM')(config).cuda()
+    if 'recompute' in sys.argv:
+        model.gradient_checkpointing_enable()
+        model.train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(STEPS):
         words = torch.zeros(1, TOKENS, dtype=torch.long, device='cuda')

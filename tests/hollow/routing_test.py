@@ -53,6 +53,14 @@ class Choices(unittest.TestCase):
         self.assertNotEqual(self.loads("random:3"), self.loads("random:4"))
         self.assertEqual(sum(self.loads("random:3")), 192)
 
+    def test_a_router_draws_the_same_again_and_another_router_otherwise(self):
+        rule, scores = routing.Routing(torch, "random:3"), torch.rand(64, 8)
+        first, second = (Router(rule, top_k=2, num_experts=8) for _ in range(2))
+        drawn = first.asks(scores, 2)[1]
+        other = second.asks(scores, 2)[1]
+        self.assertTrue(torch.equal(first.asks(scores, 2)[1], drawn))
+        self.assertFalse(torch.equal(other, drawn))
+
     def test_a_router_is_told_by_what_it_says_of_itself(self):
         scores = torch.rand(16, 8)
         rule = routing.Routing(torch, "worst")

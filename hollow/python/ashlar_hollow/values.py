@@ -12,7 +12,7 @@ import sys
 import threading
 import types
 
-from . import aliases, backward, compiled, composite, held_peaks, lines, observer, operation, routing, settings, unseen
+from . import aliases, backward, compiled, composite, held_peaks, imports, lines, observer, operation, routing, settings, unseen
 from .known import Known
 from .schemas import COLLECTIVE, COMPUTED, VIEW, Plans
 
@@ -251,6 +251,8 @@ def install(torch, hollow, limit):
     torch.cuda._lazy_call(begin)
     backward.install(torch, stack, values.known)
     compiled.install(torch, values.known)
+    if values.routing is not None:
+        imports.after("torch.utils.checkpoint", lambda module: routing.through_recomputation(module, stack))
     values.composed = composite.install(torch, stack, values)
     _in_threads(stack, lambda: values.pid == os.getpid())
     if hasattr(os, "register_at_fork"):
