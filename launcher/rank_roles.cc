@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -41,22 +42,29 @@ bool LieAlike(const RankGroup& a, const RankGroup& b) {
   return true;
 }
 
+// nullopt: the process made no process group, or the file cannot be read.
+std::optional<RankEvidence> EvidenceOf(const std::filesystem::path& path) {
+  std::ifstream text(path);
+  const RankJson file = RankJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!file.is_object() || !file.contains("rank") || !file["rank"].is_number()) return std::nullopt;
+  RankEvidence out{Get<int>(file, "rank"), Get<int>(file, "world", 1), GroupsOf(file, "groups"),
+                   GroupsOf(file, "used"), GroupsOf(file, "paired"),   {}};
+  if (file.contains("peers")) out.peers = RanksOf(file["peers"]);
+  return out;
+}
+
 }  // namespace
 
 std::optional<RankEvidence> ReadRankEvidence(const std::string& folder) {
+  std::optional<RankEvidence> out;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     if (!absl::StartsWith(name, "ranks-") || !absl::EndsWith(name, ".json")) continue;
-    std::ifstream text(entry.path());
-    const RankJson file = RankJson::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!file.is_object() || !file.contains("rank") || !file["rank"].is_number()) continue;
-    RankEvidence out{Get<int>(file, "rank"), Get<int>(file, "world", 1), GroupsOf(file, "groups"),
-                     GroupsOf(file, "used"), GroupsOf(file, "paired"),   {}};
-    if (file.contains("peers")) out.peers = RanksOf(file["peers"]);
-    return out;
+    std::optional<RankEvidence> told = EvidenceOf(entry.path());
+    if (told.has_value() && (!out.has_value() || told->rank < out->rank)) out = std::move(told);
   }
-  return std::nullopt;
+  return out;
 }
 
 void RoleSearch::Add(const RankEvidence& evidence) {

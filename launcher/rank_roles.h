@@ -34,7 +34,7 @@ struct RankEvidence {
   std::vector<int> peers;
 };
 
-// nullopt: the program made no process group.
+// Of several processes the least rank; nullopt: the program made no process group.
 std::optional<RankEvidence> ReadRankEvidence(const std::string& folder);
 
 struct RoleToRun {

@@ -55,6 +55,18 @@ std::uint64_t AllocatedBytes(const RunReport& report) {
   return out;
 }
 
+RankRole RoleOf(const RanRole& ran) {
+  const std::optional<DeviceAccount> account = AccountOf(ran.report);
+  return {.rank = ran.role.rank,
+          .what = ran.role.what,
+          .fit = FitOf(ran.report),
+          .peak_bytes = PeakBytes(ran.report),
+          .allocated_bytes = AllocatedBytes(ran.report),
+          .beside = account.has_value() ? account->Beside() : libraries::BytesBetween(),
+          .communicators = CommunicatorsOf(ran.report),
+          .why_not = ran.why_not};
+}
+
 class RoleRuns {
  public:
   RoleRuns(const RankChoice& choice, std::string folder, const FirstRun& first, SignalRelay& relay,
@@ -92,32 +104,23 @@ class RoleRuns {
 
   RankRuns Summary() const {
     RankRuns out{.ranks = choice_.ranks, .per_node = choice_.per_node};
-    for (const RanRole& ran : ran_) {
-      const std::optional<DeviceAccount> account = AccountOf(ran.report);
-      out.roles.push_back({.rank = ran.role.rank,
-                           .what = ran.role.what,
-                           .fit = FitOf(ran.report),
-                           .peak_bytes = PeakBytes(ran.report),
-                           .allocated_bytes = AllocatedBytes(ran.report),
-                           .beside = account.has_value() ? account->Beside() : libraries::BytesBetween(),
-                           .communicators = CommunicatorsOf(ran.report),
-                           .why_not = ran.why_not});
-    }
+    for (const RanRole& ran : ran_) out.roles.push_back(RoleOf(ran));
     if (choice_.given.empty()) {
       NameStages(out);
       Compare(out);
-    } else {
-      for (RankRole& role : out.roles) role.stands_for = {role.rank};
-      const std::size_t rest = static_cast<std::size_t>(choice_.ranks) - out.roles.size();
-      if (rest > 0) out.assumed.push_back(absl::StrCat("nothing is said of the ", rest, " ranks that were not run"));
+      return out;
     }
+    for (RankRole& role : out.roles) role.stands_for = {role.rank};
+    const std::size_t rest = static_cast<std::size_t>(choice_.ranks) - out.roles.size();
+    if (rest > 0) out.assumed.push_back(absl::StrCat("nothing is said of the ", rest, " ranks that were not run"));
     return out;
   }
 
-  RanRole& Worst() { return *std::min_element(ran_.begin(), ran_.end(), DecidesBefore); }
+  // The place of the role that decides, and the role.
   std::size_t WorstPlace() const {
     return static_cast<std::size_t>(std::min_element(ran_.begin(), ran_.end(), DecidesBefore) - ran_.begin());
   }
+  const RanRole& At(std::size_t place) const { return ran_[place]; }
   RoleEnds TakeEnds() { return std::move(ends_); }
 
  private:
@@ -151,42 +154,48 @@ class RoleRuns {
     }
   }
 
+  static bool IsStage(int rank, const std::vector<int>& stages) {
+    return std::find(stages.begin(), stages.end(), rank) != stages.end();
+  }
+
   // Those that are the last along a group, against the stage that they are of.
   void Compare(RankRuns& out) const {
     const std::vector<int> stages = search_.Stages();
-    const auto role_of = [&out](int rank) {
-      return std::find_if(out.roles.begin(), out.roles.end(), [rank](const RankRole& of) { return of.rank == rank; });
-    };
     std::set<int> themselves;
     for (RankRole& role : out.roles) {
-      if (std::find(stages.begin(), stages.end(), role.rank) != stages.end()) continue;
-      const auto stage = role_of(search_.StageOf(role.rank));
-      if (!role.why_not.empty() || stage == out.roles.end()) {
-        themselves.insert(role.rank);
-        role.stands_for = {role.rank};
-      } else if (role.peak_bytes == stage->peak_bytes) {
-        out.compared.push_back(absl::StrCat("rank ", role.rank, ", ", role.what, ", has the peak of rank ", stage->rank,
-                                            ": they count as one role"));
-      } else {
-        themselves.insert(role.rank);
-        role.stands_for = {role.rank};
-        out.compared.push_back(absl::StrCat("rank ", role.rank, ", ", role.what, ", has another peak than rank ",
-                                            stage->rank, ", ", FormatBytes(role.peak_bytes), " and ",
-                                            FormatBytes(stage->peak_bytes),
-                                            ": the ranks between were not run; --roles all runs each"));
-      }
+      if (IsStage(role.rank, stages) || IsLikeItsStage(role, out)) continue;
+      themselves.insert(role.rank);
+      role.stands_for = {role.rank};
     }
     for (RankRole& role : out.roles) {
-      if (std::find(stages.begin(), stages.end(), role.rank) == stages.end()) continue;
-      role.stands_for = search_.StandsFor(role.rank, themselves);
-      if (role.stands_for.size() < 2) continue;
-      std::vector<int> others = role.stands_for;
-      std::erase(others, role.rank);
-      out.assumed.push_back(absl::StrCat("ranks ", RangesText(others), " take what rank ", role.rank, " takes"));
+      if (IsStage(role.rank, stages)) StandIn(role, themselves, out);
     }
     if (!search_.has_told_stages()) {
       out.assumed.push_back("no group holds the stages alone: a rank is taken to be of the last stage at or before it");
     }
+  }
+
+  // Says what was compared. One that did not come to its end is like none.
+  bool IsLikeItsStage(const RankRole& role, RankRuns& out) const {
+    const int rank = search_.StageOf(role.rank);
+    const auto stage =
+        std::find_if(out.roles.begin(), out.roles.end(), [rank](const RankRole& of) { return of.rank == rank; });
+    if (!role.why_not.empty() || stage == out.roles.end()) return false;
+    const bool is_like = role.peak_bytes == stage->peak_bytes;
+    const std::string which = absl::StrCat("rank ", role.rank, ", ", role.what);
+    out.compared.push_back(is_like ? absl::StrCat(which, ", has the peak of rank ", rank, ": they count as one role")
+                                   : absl::StrCat(which, ", has another peak than rank ", rank, ", ",
+                                                  FormatBytes(role.peak_bytes), " and ", FormatBytes(stage->peak_bytes),
+                                                  ": the ranks between were not run; --roles all runs each"));
+    return is_like;
+  }
+
+  void StandIn(RankRole& role, const std::set<int>& themselves, RankRuns& out) const {
+    role.stands_for = search_.StandsFor(role.rank, themselves);
+    std::vector<int> others = role.stands_for;
+    std::erase(others, role.rank);
+    if (others.empty()) return;
+    out.assumed.push_back(absl::StrCat("ranks ", RangesText(others), " take what rank ", role.rank, " takes"));
   }
 
   const RankChoice& choice_;
@@ -211,8 +220,7 @@ std::string WhyNoRoles(const RankChoice& choice, const std::optional<RankEvidenc
     return absl::StrCat("the program made a world of ", evidence->world, " ranks, and not the ", choice.ranks,
                         " of --ranks and WORLD_SIZE");
   }
-  const std::string why_not = WhyNotRunAgain({.which = CardChoice::Which::kAll, .named = {}, .is_asked = true}, {});
-  return why_not;
+  return WhyNotRunAgain({.which = CardChoice::Which::kAll, .named = {}, .is_asked = true}, {});
 }
 
 }  // namespace
@@ -222,27 +230,24 @@ std::string RanksFolder(const std::string& run_folder) { return run_folder + "/r
 RoleEnds RunRoles(const RankChoice& choice, const std::string& run_folder, FirstRun& first, SignalRelay& relay,
                   const std::function<void(const std::string&)>& progress, RunReport& report) {
   const std::optional<RankEvidence> evidence = ReadRankEvidence(run_folder);
+  if (std::string why_none = WhyNoRoles(choice, evidence, report); !why_none.empty()) {
+    report.ranks = RankRuns{.ranks = choice.ranks, .per_node = choice.per_node, .why_none = std::move(why_none)};
+    return {};
+  }
   RoleRuns runs(choice, RanksFolder(run_folder), first, relay, progress, report);
-  std::string why_none = WhyNoRoles(choice, evidence, report);
-  if (why_none.empty()) {
-    if (choice.given.empty()) {
-      runs.RunByEvidence(*evidence);
-    } else {
-      runs.RunGiven(*evidence);
-    }
+  if (choice.given.empty()) {
+    runs.RunByEvidence(*evidence);
+  } else {
+    runs.RunGiven(*evidence);
   }
-  RankRuns summary = why_none.empty() ? runs.Summary() : RankRuns{.ranks = choice.ranks, .per_node = choice.per_node};
-  summary.why_none = std::move(why_none);
-  if (summary.why_none.empty()) {
-    summary.worst = runs.WorstPlace();
-    const RanRole& worst = runs.Worst();
-    for (auto& [name, value] : RankEnvironment(choice, worst.role.rank, RanksFolder(run_folder))) {
-      first.launch.environment[name] = value;
-    }
-    RunReport decided = worst.report;
-    report.results = std::move(decided.results);
-    report.exit_code = decided.exit_code;
+  RankRuns summary = runs.Summary();
+  summary.worst = runs.WorstPlace();
+  const RanRole& worst = runs.At(summary.worst);
+  for (auto& [name, value] : RankEnvironment(choice, worst.role.rank, RanksFolder(run_folder))) {
+    first.launch.environment[name] = value;
   }
+  report.results = worst.report.results;
+  report.exit_code = worst.report.exit_code;
   report.ranks = std::move(summary);
   return runs.TakeEnds();
 }

@@ -80,7 +80,7 @@ TEST_F(DryRunRanksTest, AlongAGroupOfCollectivesTheFirstAndTheLastRankAreOneRole
                                 HasSubstr("rank 15 (last of the 16 ranks 0-15)"), HasSubstr("(compared)"),
                                 HasSubstr("has the peak of rank 0"), HasSubstr("assumed: ranks 1-15 take")));
   const json ranks = RanksOf("--ranks 16", program);
-  ASSERT_EQ(ranks["roles"].size(), 2U);
+  ASSERT_EQ(ranks["roles"].size(), 2U) << text.error;
   EXPECT_EQ(ranks["roles"][0]["stands_for"], json(world));
   EXPECT_THAT(ranks["roles"][1]["stands_for"], IsEmpty());
   EXPECT_EQ(ranks["decides"], 0);
