@@ -22,6 +22,13 @@ GROUPS = {  # group -> (its title, what is held to what)
     'megatron': ('Megatron-core under a plan', 'One rank of eight, with four microbatches and three steps: its own model, schedules, '
                  'recomputation and optimizer, with PyTorch\'s fake process group for the others. The smallest device, by replay, in '
                  'multiples of what the run holds.'),
+    'ranks': ('One rank of many, run alone',
+              'Each program runs by torchrun, as a process for each rank, and by `--ranks N --roles all`, each rank without the others. '
+              'Peaks of each rank, of its device and of PyTorch\'s allocated memory, are equal to the byte. Work is done when the host '
+              'waits for it (`--lag until-waited`). A 70B Llama runs by its roles alone.'),
+    'routing': ('Routers of experts by a rule',
+                'A small mixture of experts of transformers by each rule of `--routing`: what it reserves. When balanced that equals, as what '
+                'it allocates does, the program that writes an even choice into its routers\' results by itself, to the byte.'),
     'what-if': ('What-if against real',
                 'One history, recorded in ample room under the default settings, is replayed by the twin under another '
                 'setting or in scarce room (half way from its peak allocated to its peak reserved). The program then '

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/base/units.h"
@@ -27,6 +30,8 @@
 #include "launcher/launcher.h"
 #include "launcher/machine.h"
 #include "launcher/program.h"
+#include "launcher/rank_choice.h"
+#include "launcher/rank_runs.h"
 #include "launcher/results.h"
 #include "launcher/run_program.h"
 #include "launcher/setting_run.h"
@@ -36,6 +41,8 @@ namespace {
 
 constexpr int kTooMuch = 4;  // the exit code of --fail-on oom and --max-reserved
 constexpr char kOom[] = "oom";
+constexpr char kRandomRouting[] = "random:";
+constexpr std::uint64_t kMostSeed = std::uint64_t{1} << 62;
 constexpr char kCardsNeedRoom[] =
     "--cards: goes with a run without a card: leave out --device, --capacity and a profile's total_bytes";
 constexpr char kNoHistory[] =
@@ -45,6 +52,7 @@ struct DryRunFlags {
   std::vector<std::string> program;
   MachineFlags machine;
   CardFlags cards;
+  RankFlags ranks;
   HollowSettings settings;
   std::string fail_on;
   std::string max_reserved;
@@ -221,6 +229,26 @@ void SayWhatRuns(const HollowMachine& machine) {
                machine.has_limit ? FormatBytes(machine.total.bytes).c_str() : "");
 }
 
+absl::Status CheckRouting(const std::string& rule) {
+  std::uint64_t seed = 0;
+  const bool is_known = rule.empty() || rule == "balanced" || rule == "worst" ||
+                        (absl::StartsWith(rule, kRandomRouting) &&
+                         absl::SimpleAtoi(rule.substr(sizeof(kRandomRouting) - 1), &seed) && seed <= kMostSeed);
+  return is_known ? absl::OkStatus()
+                  : absl::InvalidArgumentError(absl::StrCat(
+                        "--routing: '", rule, "' is none of balanced, random:SEED, such as random:7, and worst"));
+}
+
+// The folder that the ranks share, and the variables of the first.
+absl::Status PrepareRanks(const RankChoice& ranks, const std::string& run_folder, Launch& launch) {
+  if (!ranks.is_asked()) return absl::OkStatus();
+  const std::string folder = RanksFolder(run_folder);
+  for (auto& [name, value] : RankEnvironment(ranks, ranks.first(), folder)) launch.environment[name] = value;
+  std::error_code error;
+  std::filesystem::create_directory(folder, error);
+  return error ? absl::UnavailableError(absl::StrCat(folder, " cannot be made: ", error.message())) : absl::OkStatus();
+}
+
 int RunDryRun(DryRunFlags& flags) {
   if (absl::Status status = NeedsProgram("dry-run", flags.program); !status.ok()) return Fail(kUsage, status);
   if (absl::Status status = ReadSize("--max-reserved", flags.max_reserved, {}, flags.max_reserved_bytes);
@@ -232,10 +260,14 @@ int RunDryRun(DryRunFlags& flags) {
                             absl::StrCat("--fail-on: '", flags.fail_on, "' is not known: give --fail-on oom")));
   }
   if (absl::Status status = CheckNames(flags.settings.names); !status.ok()) return Fail(kUsage, status);
+  if (absl::Status status = CheckRouting(flags.settings.routing); !status.ok()) return Fail(kUsage, status);
   // Before the program writes what its own words name.
   const absl::Status kept =
       NoInputIsWritten(flags.program, {{"--report", flags.page}, {"--json-to", flags.json_to}, {"-o", flags.output}});
   if (!kept.ok()) return Fail(kUsage, kept);
+  const absl::StatusOr<RankChoice> ranks = ReadRankChoice(flags.ranks);
+  if (!ranks.ok()) return Fail(kUsage, ranks.status());
+  if (ranks->is_asked()) flags.machine.devices = static_cast<std::uint64_t>(ranks->per_node);
   absl::StatusOr<HollowMachine> machine = ReadMachine(flags.machine);
   if (!machine.ok()) return Fail(absl::IsUnavailable(machine.status()) ? kUnreadable : kUsage, machine.status());
   const absl::StatusOr<CardChoice> choice = ReadCardChoice(flags.cards);
@@ -257,6 +289,9 @@ int RunDryRun(DryRunFlags& flags) {
   first.launch = {found.path, flags.program, HollowEnvironment(flags.settings, *files, (*folder)->path()),
                   /*has_fixed_addresses=*/flags.settings.reproducible,
                   /*prints_to_stderr=*/flags.format.IsJson() || flags.format.IsMarkdown()};
+  if (absl::Status status = PrepareRanks(*ranks, (*folder)->path(), first.launch); !status.ok()) {
+    return Fail(kUnreadable, status);
+  }
   SayWhatRuns(*machine);
   const auto began = std::chrono::steady_clock::now();
   const absl::StatusOr<int> code = RunProgram(first.launch, **folder, relay);
@@ -265,11 +300,17 @@ int RunDryRun(DryRunFlags& flags) {
   first.host_bytes = LargestChildBytes();
   RunReport report;
   report.program = flags.program;
+  report.routing = flags.settings.routing;
   report.exit_code = *code;
   report.machine = *std::move(machine);
   report.host_bytes = first.host_bytes;
   report.results = ReadResults((*folder)->path());
   CompleteLeft(report.machine, report.results);
+  RoleEnds roles;
+  if (ranks->is_asked()) {
+    ProgressLine line;
+    roles = RunRoles(*ranks, (*folder)->path(), first, relay, line.Shower(), report);
+  }
   return FinishDryRun(flags, {*choice, first, relay}, std::move(report));
 }
 
@@ -281,11 +322,17 @@ void AddDryRun(CommandLine& line, std::vector<std::string> program) {
   auto flags = std::make_shared<DryRunFlags>();
   flags->program = std::move(program);
   app.TakesProgram(flags->program);
-  AddMachineFlags(app, flags->machine);
+  const Flag devices = AddMachineFlags(app, flags->machine);
+  AddRankFlags(app, devices, flags->ranks);
   AddCardFlags(app, flags->cards);
   AddHollowFlags(app, flags->settings);
   app.Add("--history", flags->settings.history, "events that PyTorch records at most (default 1,000,000)");
   AddNamesFlags(app, flags->settings.names);
+  app.Add("--routing", flags->settings.routing,
+          "how the routers of a mixture of experts choose: balanced, random:SEED or worst (all tokens to the same "
+          "experts)")
+      .Takes("RULE")
+      .NotEmpty();
   app.Add("--calls", flags->settings.calls,
           "a file: writes each call on device memory; %p in its name is the process's number")
       .Takes("FILE")

@@ -16,8 +16,7 @@ constexpr const char* kEndedBy[] = {"exit_code", "signal", "exception", "process
 
 const char* EndedByName(EndedBy by) { return kEndedBy[static_cast<int>(by)]; }
 
-std::optional<bool> FitsOf(const RunReport& report) {
-  const FitState fit = FitOf(report);
+std::optional<bool> FitsOf(FitState fit) {
   return fit == FitState::kUnknown ? std::nullopt : std::optional(fit == FitState::kFits);
 }
 
@@ -408,6 +407,48 @@ const Fields<cli::Condition>& FieldsOf<cli::Condition>() {
 }
 
 template <>
+const Fields<cli::RankRole>& FieldsOf<cli::RankRole>() {
+  using Role = cli::RankRole;
+  static const auto* fields = new Fields<Role>(
+      Fields<Role>("role")
+          .AddCount("rank", &Role::rank, "That was run.")
+          .Add("what", &Role::what, "Which of the ranks it is: a stage of a pipeline, the last of a group.")
+          .Add("stands_for", &Role::stands_for,
+               "The ranks that are taken to take as much, this one among them; empty where it was run to compare and "
+               "is like another.")
+          .Add(
+              "fits", [](const auto& of) { return cli::FitsOf(of.fit); }, "As fits of the whole.")
+          .Add("peak_bytes", &Role::peak_bytes, "Of its device, contexts included.")
+          .Add("peak_allocated_bytes", &Role::allocated_bytes, "Of PyTorch's allocator; 0 without PyTorch.")
+          .Add(
+              "beside_least_bytes", [](const auto& of) { return of.beside.least_bytes; },
+              "What libraries take on top on a GPU, at least.")
+          .Add(
+              "beside_most_bytes", [](const auto& of) { return of.beside.most_bytes; }, "And at most.")
+          .Add("communicators", &Role::communicators, "Of NCCL, that were there together.")
+          .AddNonEmpty("why_not", &Role::why_not, "Why it did not come to its end; null where it did."));
+  return *fields;
+}
+
+template <>
+const Fields<cli::RankRuns>& FieldsOf<cli::RankRuns>() {
+  using Runs = cli::RankRuns;
+  static const auto* fields = new Fields<Runs>(
+      Fields<Runs>("ranks")
+          .AddCount("ranks", &Runs::ranks, "Of the world.")
+          .AddCount("ranks_per_node", &Runs::per_node, "On each machine.")
+          .AddCount(
+              "decides",
+              [](const auto& of) { return of.roles.empty() ? std::nullopt : std::optional(of.roles[of.worst].rank); },
+              "The rank that the rest of the report is of; null where no roles were run.")
+          .AddNonEmpty("why_no_roles", &Runs::why_none, "Why no others were run; null where they were.")
+          .Add("roles", &Runs::roles, "In the order of their runs.")
+          .Add("compared", &Runs::compared, "What was held against each other, a line each.")
+          .Add("assumed", &Runs::assumed, "What is taken to be symmetric, a line each."));
+  return *fields;
+}
+
+template <>
 const Fields<cli::RefusedCall>& FieldsOf<cli::RefusedCall>() {
   using cli::RefusedCall;
   static const auto* fields =
@@ -424,9 +465,10 @@ const Fields<cli::RunReport>& FieldsOf<cli::RunReport>() {
       Fields<RunReport>("dry_run")
           .Add("program", &RunReport::program, "What was run, with its arguments.")
           .AddCount("exit_code", &RunReport::exit_code, "Its own; 128 + N where signal N ended it.")
-          .Add("fits", &cli::FitsOf,
-               "False: a request found no memory. True: none did, and the program came to its end. Null: no process "
-               "used a device, or the program ended before its end.")
+          .Add(
+              "fits", [](const auto& of) { return cli::FitsOf(cli::FitOf(of)); },
+              "False: a request found no memory. True: none did, and the program came to its end. Null: no process "
+              "used a device, or the program ended before its end.")
           .Add("fits_unless", &cli::FitsUnless,
                "Where fits is true and libraries may take more than there is to spare: which, and how much is too "
                "much; else null.")
@@ -435,6 +477,8 @@ const Fields<cli::RunReport>& FieldsOf<cli::RunReport>() {
                "peak_bytes is then what was seen until then.")
           .Add("peak_bytes", &cli::PeakBytes, "Of the device that held most, contexts included.")
           .Add("machine", &RunReport::machine, "What it ran on.")
+          .Add("ranks", &RunReport::ranks,
+               "Under --ranks, the roles that were run; the other keys are then of the one that decides. Else null.")
           .Add(
               "processes", [](const auto& of) { return of.results.runs; }, "By rank, then by number.")
           .Add(

@@ -64,6 +64,18 @@ std::string TimeAssumed(const RunReport& report) {
       "); on a GPU it may last, and memory that waits for it stays taken: --lag until-waited shows the most");
 }
 
+// What the routers of a mixture of experts were given in the place of choices that only kernels would make.
+std::string RoutingAssumed(const RunReport& report) {
+  std::uint64_t choices = 0;
+  for (const ProcessRun& run : report.results.runs) choices += run.torch.has_value() ? run.torch->routing_choices : 0;
+  if (choices == 0)
+    return absl::StrCat("--routing ", report.routing, ": no router of experts was found in the program");
+  const std::string words = report.routing == "balanced" ? "each expert gets as many tokens"
+                            : report.routing == "worst"  ? "all tokens go to the same experts"
+                                                         : "each token's experts are drawn alike";
+  return absl::StrCat("--routing ", report.routing, ": ", words, " (", FormatCount(choices), " choices of routers)");
+}
+
 }  // namespace
 
 bool UsedADevice(const RunReport& report) {
@@ -139,6 +151,7 @@ std::vector<Assumption> Assumptions(const RunReport& report) {
     out.push_back({"in use beside the program", machine.in_use.bytes, machine.in_use.mark, machine.in_use.source});
   }
   out.push_back({"time", std::nullopt, "assumed", TimeAssumed(report)});
+  if (!report.routing.empty()) out.push_back({"routing of experts", std::nullopt, "given", RoutingAssumed(report)});
   return out;
 }
 

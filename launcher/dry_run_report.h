@@ -36,6 +36,31 @@ struct CardRuns {
   std::vector<std::string> kept_away;  // files that the runs would have written, and did not
 };
 
+// Unknown: no device was used, or no request failed and the program ended before its end.
+enum class FitState : std::uint8_t { kUnknown, kFits, kDoesNot };
+
+// A rank of a world that was run without the others (rank_runs.h).
+struct RankRole {
+  int rank = 0;
+  std::string what;                  // "stage 2 of 4", "last of the 8 ranks 0-7"
+  std::vector<int> stands_for = {};  // empty: it was run to compare, and is like another role
+  FitState fit = FitState::kUnknown;
+  std::uint64_t peak_bytes = 0;
+  std::uint64_t allocated_bytes = 0;  // as PyTorch counts them, at its own peak
+  libraries::BytesBetween beside = {};
+  std::uint64_t communicators = 0;
+  std::string why_not = {};  // it did not come to its end; empty: it did
+};
+
+struct RankRuns {
+  int ranks = 0, per_node = 1;
+  std::vector<RankRole> roles = {};        // in the order of their runs
+  std::size_t worst = 0;                   // the role that decides, and that the report is of
+  std::vector<std::string> compared = {};  // a line each
+  std::vector<std::string> assumed = {};
+  std::string why_none = {};  // no role but the first was run; empty: they were
+};
+
 struct RunReport {
   std::vector<std::string> program;
   int exit_code = 0;
@@ -46,6 +71,8 @@ struct RunReport {
   std::optional<answers::Explanation> explanation;
   std::optional<CardTable> cards;
   CardRuns card_runs;
+  std::optional<RankRuns> ranks;   // where --ranks was given
+  std::string routing;             // the rule of --routing; empty: it was not given
   std::vector<std::string> notes;  // what could not be read, what was kept
 };
 
@@ -59,8 +86,6 @@ struct Ended {
 };
 std::optional<Ended> EndedEarly(const RunReport& report);  // nullopt: exit code 0, and no process died
 
-// Unknown: no device was used, or no request failed and the program ended before its end.
-enum class FitState : std::uint8_t { kUnknown, kFits, kDoesNot };
 FitState FitOf(const RunReport& report);
 std::uint64_t PeakBytes(const RunReport& report);  // of the device that held most
 
@@ -74,6 +99,8 @@ std::optional<DeviceAccount> AccountOf(const RunReport& report);
 // Where it fits: what libraries must not take more than; nullopt: it fits whatever they take, or has no limit.
 std::optional<Condition> FitsUnless(const RunReport& report);
 
+void AppendRanks(const RankRuns& ranks, std::string& out);  // of the text
+std::string RankName(const RankRole& role);                 // "rank 56 (stage 8 of 8)"
 std::string ToText(const RunReport& report);
 std::string ToMarkdown(const RunReport& report);
 std::string ToJson(const RunReport& report);

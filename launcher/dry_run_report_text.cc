@@ -33,12 +33,20 @@ constexpr std::size_t kMostLibraries = 6;
 constexpr int kCellWidth = 29;
 constexpr char kExpandableName[] = "expandable_segments:True";
 
-std::string MachineName(const HollowMachine& machine) {
-  const std::string count = machine.device_count > 1 ? absl::StrCat(machine.device_count, " x ") : "";
+std::string MachineName(const RunReport& r) {
+  const HollowMachine& machine = r.machine;
+  const std::uint64_t devices = r.ranks.has_value() ? static_cast<std::uint64_t>(r.ranks->ranks) : machine.device_count;
+  const std::string count = devices > 1 ? absl::StrCat(devices, " x ") : "";
   if (!machine.has_limit) return absl::StrCat(count, "a device without limit");
   const std::string size = FormatBytes(machine.total.bytes);
   return machine.card.empty() ? absl::StrCat(count, "a device of ", size)
                               : absl::StrCat(count, machine.card, " of ", size);
+}
+
+// The role that the report is of, where several were run.
+std::string Deciding(const RunReport& r, const std::string& before) {
+  if (!r.ranks.has_value() || r.ranks->roles.size() < 2) return "";
+  return absl::StrCat(before, RankName(r.ranks->roles[r.ranks->worst]));
 }
 
 // What was seen until a program ended before its end.
@@ -46,34 +54,35 @@ std::string UnknownFit(const RunReport& r) {
   const std::optional<Ended> ended = EndedEarly(r);
   if (!ended.has_value()) return "no process used a device";
   const std::string seen = UsedADevice(r) ? absl::StrCat("no request failed, and the peak was ",
-                                                         FormatBytes(PeakBytes(r)), " on ", MachineName(r.machine))
+                                                         FormatBytes(PeakBytes(r)), " on ", MachineName(r))
                                           : "no process used a device";
-  return absl::StrCat("not known: the program ended before its end, with ",
+  return absl::StrCat("not known: the program ended before its end", Deciding(r, ", as "), ", with ",
                       Shortened(Printable(ended->what), kLabelWidth), "; until then ", seen);
 }
 
 std::string Headline(const RunReport& r) {
   const std::uint64_t peak = PeakBytes(r);
-  const std::string on = absl::StrCat(" on ", MachineName(r.machine));
+  const std::string on = absl::StrCat(" on ", MachineName(r));
   std::uint64_t failed = 0;
   for (const ProcessRun& run : r.results.runs) failed += run.OutOfMemory();
   switch (FitOf(r)) {
     case FitState::kUnknown:
       return UnknownFit(r);
     case FitState::kDoesNot:
-      return absl::StrCat("does not fit", on, ": ", FormatCount(failed), failed == 1 ? " request" : " requests",
-                          " found no memory, peak ", FormatBytes(peak));
+      return absl::StrCat("does not fit", on, Deciding(r, ": "), ": ", FormatCount(failed),
+                          failed == 1 ? " request" : " requests", " found no memory, peak ", FormatBytes(peak));
     case FitState::kFits:
       break;
   }
-  if (!r.machine.has_limit) return absl::StrCat("peak ", FormatBytes(peak), on);
+  if (!r.machine.has_limit) return absl::StrCat("peak ", FormatBytes(peak), on, Deciding(r, ": "));
   const std::uint64_t spare = r.machine.RoomBytes() - std::min(peak, r.machine.RoomBytes());
   const std::optional<Condition> unless = FitsUnless(r);
   const std::string condition = unless.has_value()
                                     ? absl::StrCat(" unless ", unless->who, unless->who == "NCCL" ? " takes" : " take",
                                                    " more than ", FormatBytes(unless->bytes))
                                     : "";
-  return absl::StrCat("fits", on, condition, ": peak ", FormatBytes(peak), ", ", FormatBytes(spare), " to spare");
+  return absl::StrCat("fits", on, condition, ": peak ", FormatBytes(peak), Deciding(r, " of "), ", ",
+                      FormatBytes(spare), " to spare");
 }
 
 constexpr char kMendFirst[] =
@@ -426,6 +435,7 @@ void AppendRefused(const RunReport& r, std::string& out) {
 std::string ToText(const RunReport& r) {
   std::string out;
   AppendHead(r, out);
+  if (r.ranks.has_value()) AppendRanks(*r.ranks, out);
   AppendProcesses(r, out);
   AppendCards(r, out);
   AppendMadeUp(r, out);

@@ -30,6 +30,7 @@ std::map<std::string, std::string> HollowEnvironment(const HollowSettings& setti
   if (settings.history.has_value()) out["ASHLAR_HISTORY"] = absl::StrCat(*settings.history);
   PutNames(settings.names, out);
   if (!settings.calls.empty()) out["ASHLAR_HOLLOW_CALLS"] = settings.calls;
+  if (!settings.routing.empty()) out["ASHLAR_ROUTING"] = settings.routing;
   if (settings.skip_init) out["ASHLAR_SKIP_INIT"] = "1";
   if (settings.reproducible) {
     out["ASHLAR_REPRODUCIBLE"] = "1";

@@ -19,12 +19,13 @@ struct HollowSettings {
   std::optional<std::string> conf = {};
   std::optional<std::uint64_t> history = {};  // events at most
   NamesFlags names = {};
-  std::string calls = {};  // a file
+  std::string calls = {};    // a file
+  std::string routing = {};  // how routers of experts choose: "balanced", "random:7", "worst"
   bool skip_init = false;
   bool reproducible = false;
 };
 
-// Those that every command over the hollow device has: not the history, not the names, not the calls.
+// Those that every command over the hollow device has: not the history, the names, the calls and the routing.
 void AddHollowFlags(Command& app, HollowSettings& settings);
 
 // Beside and over our own.

@@ -275,7 +275,7 @@ absl::StatusOr<HollowMachine> Described(const MachineFlags& flags, Fields fields
 
 }  // namespace
 
-void AddMachineFlags(Command& app, MachineFlags& flags) {
+Flag AddMachineFlags(Command& app, MachineFlags& flags) {
   Flag device =
       app.Add("--device", flags.device, absl::StrCat("the card: ", gpus::GpuNames())).Takes("CARD").NotEmpty();
   Flag capacity = app.Add("--capacity", flags.capacity, "memory of the device, such as 16GiB").Takes("SIZE").NotEmpty();
@@ -283,7 +283,7 @@ void AddMachineFlags(Command& app, MachineFlags& flags) {
       app.Add("--profile", flags.profile, "a card of your own: a file of key=value lines").Takes("FILE").NotEmpty();
   device.Excludes(capacity).Excludes(profile);
   capacity.Excludes(profile);
-  app.Add("--devices", flags.devices, "how many of them (default 1)");
+  const Flag devices = app.Add("--devices", flags.devices, "how many of them (default 1)");
   app.Add("--context", flags.context, "what the CUDA context of a process takes, such as 500MiB")
       .Takes("SIZE")
       .NotEmpty();
@@ -313,6 +313,7 @@ void AddMachineFlags(Command& app, MachineFlags& flags) {
       .Takes("SIZE")
       .NotEmpty()
       .Under("For experts");
+  return devices;
 }
 
 absl::StatusOr<HollowMachine> ReadMachine(const MachineFlags& flags) {

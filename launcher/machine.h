@@ -28,7 +28,8 @@ struct MachineFlags {
   std::optional<std::uint64_t> fail_request;
 };
 
-void AddMachineFlags(Command& app, MachineFlags& flags);
+// The flag of how many devices there are.
+Flag AddMachineFlags(Command& app, MachineFlags& flags);
 
 // A size that a report prints, and where it is from: "measured", "published", "assumed" or "given".
 struct MachineValue {

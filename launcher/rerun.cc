@@ -152,8 +152,9 @@ class Running {
 
   void CloseWith(int status) {
     process_ = 0;
-    if (status == 0) return Close("");
     if (status == kLost) return Close("it was lost");
+    end_.exit_code = ShellCode(status);
+    if (status == 0) return Close("");
     const std::string output = EndOfOutput(*end_.folder);
     found_port_taken_ = FoundPortTaken(output);
     const std::string last = LastLine(output);

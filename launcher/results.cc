@@ -105,6 +105,7 @@ TorchInfo TorchOf(const json& file) {
   out.exception = Get<std::string>(file, "exception");
   out.not_kept = Get<std::string>(file, "not_kept");
   out.failures = Get<std::uint64_t>(file, "num_failures");
+  out.routing_choices = Get<std::uint64_t>(file, "routing_choices");
   if (file.contains("exit") && file["exit"].is_number_integer()) out.exit_code = file["exit"].get<std::int64_t>();
   for (const json& device : GetArray(file, "devices")) {
     out.devices.push_back({Get<int>(device, "index"), Get<std::uint64_t>(device, "peak_allocated"),

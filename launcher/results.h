@@ -93,9 +93,10 @@ struct TorchInfo {
   std::vector<std::string> archs;  // what it has kernels for: "sm_80"; empty: not known
   std::vector<TorchDevice> devices;
   std::optional<std::int64_t> exit_code;
-  std::string exception;       // that ended it
-  std::string not_kept;        // why there is no history of its allocator; empty: there is
-  std::uint64_t failures = 0;  // out-of-memory errors that were seen
+  std::string exception;              // that ended it
+  std::string not_kept;               // why there is no history of its allocator; empty: there is
+  std::uint64_t failures = 0;         // out-of-memory errors that were seen
+  std::uint64_t routing_choices = 0;  // of routers of experts, that --routing gave
 };
 
 // What JAX says of the memory that it reserved at its start.

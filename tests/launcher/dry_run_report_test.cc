@@ -194,6 +194,24 @@ TEST_F(DryRunReportTest, WhereLagMattersIsTold) {
   EXPECT_THAT(text_of("--lag until-waited"), HasSubstr("work is done once the host waits for it, and no sooner"));
 }
 
+TEST_F(DryRunReportTest, TheRuleOfRoutersIsToldAndWhetherAnyWasFound) {
+  json info = Info(nullptr, kGiB);
+  const auto said = [&](const std::string& rule) {
+    const std::string lines = LeavingText("process-7.json", Books(2 * kGiB)) + LeavingText("info-7.json", info);
+    const json report = JsonOf("--capacity 16GiB --routing " + rule, Program(lines + "echo \"$ASHLAR_ROUTING\"\n"));
+    return report["assumptions"].back()["source"].get<std::string>();
+  };
+  EXPECT_THAT(said("worst"), HasSubstr("--routing worst: no router of experts was found"));
+  info["routing_choices"] = 6;
+  EXPECT_THAT(said("balanced"), HasSubstr("each expert gets as many tokens (6 choices of routers)"));
+  EXPECT_THAT(said("random:7"), HasSubstr("drawn alike"));
+  for (const std::string rule : {"best", "random", "random:x", "worst:1"}) {
+    const Result result = Run("dry-run --routing " + rule + " -- true");
+    EXPECT_EQ(result.code, 2) << rule;
+    EXPECT_THAT(result.error, HasSubstr("--routing: '" + rule + "' is none of balanced, random:SEED"));
+  }
+}
+
 TEST_F(DryRunReportTest, LibrariesBesidePyTorchsAllocatorAreTold) {
   json books = Books(kGiB);
   const auto text = [&] { return Run("dry-run -- " + Program(LeavingText("process-7.json", books))).error; };
@@ -359,7 +377,9 @@ TEST_F(DryRunReportTest, JsonIsAsItsSchemaSays) {
       JsonOf("", Program(Training(20 * kGiB))),
       JsonOf("--device A100-40GB", Program(Training(39 * kGiB) + Leaving("oom-7-1.pickle", OutOfMemorySnapshot()), 1)),
       JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", tight))),
-      JsonOf("", Program(LeavingText("process-7.json", books) + LeavingJax(kGiB, "")))};
+      JsonOf("", Program(LeavingText("process-7.json", books) + LeavingJax(kGiB, ""))),
+      JsonOf("--capacity 16GiB --ranks 2 --roles 0",
+             Program(LeavingText("process-7.json", books) + LeavingText("ranks-7.json", {{"rank", 0}, {"world", 2}})))};
   for (const json& document : documents) {
     ASSERT_TRUE(document.is_object());
     schema.Check(document);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "hollow/api/nccl/absent_peers.h"
 #include "hollow/api/nccl/reduce.h"
 #include "hollow/api/surface.h"
 #include "hollow/process/process.h"
@@ -183,7 +184,19 @@ Meeting::Sent NcclCommunicator::Publish(const NcclCall& call, const std::vector<
   return meeting_->Say(note, bytes.data(), bytes.size());
 }
 
+// Without the other ranks. Who shares a color at a split is not known then.
+NcclResult NcclCommunicator::IssueAlone(const NcclCall& call, void* stream) {
+  if (call.kind == NcclCall::Kind::kSplit) {
+    const std::lock_guard lock(mutex_);
+    return Fail(NcclResult::kInvalidUsage, "ncclCommSplit asks ranks that have no process (dry-run --ranks)");
+  }
+  absent_->Make(call);
+  CountLaunch(stream);
+  return NcclResult::kSuccess;
+}
+
 NcclResult NcclCommunicator::Issue(const NcclCall& call, void* stream, std::shared_ptr<NcclWork>* made) {
+  if (absent_ != nullptr) return IssueAlone(call, stream);
   const NcclCall::RankSlot slot{place_.rank, place_.ranks};
   const std::vector<std::byte> bytes = call.Take(slot);
   const std::vector<ByteRange> writes = call.Writes(slot);

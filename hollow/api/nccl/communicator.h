@@ -101,6 +101,7 @@ bool SameCall(const Note& a, const Note& b);
 // "all-reduce of 8 float32 (sum)".
 std::string TextOf(const Note& note);
 
+class AbsentPeers;
 class NcclCommunicator;
 
 // A call that was made and is perhaps not over.
@@ -125,6 +126,7 @@ class NcclCommunicator : public std::enable_shared_from_this<NcclCommunicator> {
   struct Options {
     int device = 0;
     bool blocking = true;
+    bool are_all_here = false;  // one process makes all the ranks
   };
   // What becomes a slot of the new communicator, from what all ranks of the old one said; ranks = 0: it cannot be.
   using Plan = std::function<Meeting::Place(const std::vector<std::string>& said)>;
@@ -177,9 +179,11 @@ class NcclCommunicator : public std::enable_shared_from_this<NcclCommunicator> {
   enum class State : std::uint8_t { kPlanned, kJoining, kReady, kLeft };
 
   NcclCommunicator() = default;
+  NcclResult IssueAlone(const NcclCall& call, void* stream);
   // These want mutex_ held.
   NcclResult Advance();
   NcclResult TakePlannedRank();
+  bool Meet();
   NcclResult CheckDevices();
   void Progress();
   bool FinishNext();
@@ -202,7 +206,8 @@ class NcclCommunicator : public std::enable_shared_from_this<NcclCommunicator> {
   std::shared_ptr<NcclWork> planned_by_;
   Plan plan_;
   std::shared_ptr<Meeting> meeting_;
-  std::deque<std::shared_ptr<NcclWork>> calls_;                    // not over, in order
+  std::shared_ptr<AbsentPeers> absent_;          // in the meeting's place, where the others have no process
+  std::deque<std::shared_ptr<NcclWork>> calls_;  // not over, in order
   std::map<int, std::deque<std::shared_ptr<NcclWork>>> receives_;  // by the rank that sends
   std::map<int, Operation> operations_;
   int next_operation_ = kNcclOps;

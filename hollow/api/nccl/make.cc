@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "hollow/api/nccl/absent_peers.h"
 #include "hollow/api/nccl/communicator.h"
 #include "hollow/api/nccl/nccl.h"
 #include "hollow/api/surface.h"
@@ -52,16 +53,23 @@ std::shared_ptr<NcclCommunicator> NcclCommunicator::Join(std::shared_ptr<NcclWor
   return made;
 }
 
+// Where the others have no process, there is nobody to wait for.
+bool NcclCommunicator::Meet() {
+  if (!options_.are_all_here) absent_ = AbsentPeers::Of(place_);
+  state_ = absent_ != nullptr ? State::kReady : State::kJoining;
+  if (absent_ != nullptr) return true;
+  std::string why;
+  meeting_ = Meeting::Join(place_, &why);
+  return meeting_ != nullptr || Fail(NcclResult::kSystemError, why) == NcclResult::kSuccess;
+}
+
 NcclResult NcclCommunicator::TakePlannedRank() {
   place_ = plan_(planned_by_ == nullptr ? std::vector<std::string>{} : planned_by_->heard);
   planned_by_.reset();
   if (place_.ranks == 0) return Fail(NcclResult::kInvalidUsage, "the ranks do not agree on the new communicator");
   place_.room_bytes = kRoomBytes;
   place_.about = BusId(options_.device);
-  std::string why;
-  meeting_ = Meeting::Join(place_, &why);
-  if (meeting_ == nullptr) return Fail(NcclResult::kSystemError, why);
-  state_ = State::kJoining;
+  if (!Meet()) return error_;
   int version = 0;
   ncclGetVersion(&version);
   TheProcess().library_use.SetNcclVersion(version);
@@ -194,10 +202,12 @@ NcclCommunicator::Options DefaultOptions() {
   return options;
 }
 
-NcclResult JoinById(NcclHandle* made, int ranks, const NcclUniqueId& id, int rank, const NcclConfig* config) {
+NcclResult JoinById(NcclHandle* made, int ranks, const NcclUniqueId& id, int rank, const NcclConfig* config,
+                    bool are_all_here = false) {
   if (made == nullptr) return Bad();
   *made = nullptr;
   NcclCommunicator::Options options = DefaultOptions();
+  options.are_all_here = are_all_here;
   const std::string name = NameOfId(id);
   if (name.empty() || ranks < 1 || rank < 0 || rank >= ranks || !ReadConfig(config, &options)) return Bad();
   NcclResult result = NcclResult::kSuccess;
@@ -307,7 +317,7 @@ NcclResult JoinAll(NcclHandle* made, int count, const int* devices) {
     if (CurrentDevice() < 0 || CurrentDevice() >= TheSettings().devices) {
       group.Failed(NcclResult::kInvalidArgument);
     } else {
-      JoinById(&made[rank], count, id, rank, nullptr);
+      JoinById(&made[rank], count, id, rank, nullptr, /*are_all_here=*/true);
     }
   }
   CurrentDevice() = before;

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 
-from . import held_peaks, holders, observer, peaks, settings, signals
+from . import held_peaks, holders, observer, peaks, routing, settings, signals
 from .unseen import unseen
 
 AT_END_SECONDS = 1.0
@@ -129,6 +129,7 @@ class Recording(object):
             "num_failures": len(seen),
             "failures": [_told(failure) for failure in seen[:1] + seen[1:][-1:]],
             "not_kept": self.failures.not_kept,
+            "routing_choices": routing.chosen,
             "exit_reason": reason,
             "exception": None if error is None else observer.named(error),
             "recorded_by_program": self.users,

@@ -12,15 +12,26 @@ def on_device(tensor):
     return tensor.is_cuda
 
 
+class Limit(object):
+    """How many bytes of a tensor are small; of integers perhaps more."""
+
+    def __init__(self, most, most_of_integers):
+        self.most, self.most_of_integers = most, most_of_integers
+
+    def of(self, tensor):
+        return self.most if tensor.is_floating_point() or tensor.is_complex() else self.most_of_integers
+
+
 def small_bytes(torch, tensor, limit):
     """The bytes that a CPU tensor over the tensor would span; None where none is to be made, or there are too many."""
     if tensor.layout is not torch.strided or tensor.is_quantized:
         return None
     work = tensor.numel() * tensor.element_size()
-    if work > limit:
+    most = limit.of(tensor)
+    if work > most:
         return None
     bytes_ = work if tensor.is_contiguous() else aliases.extent(tensor)
-    return bytes_ if bytes_ <= limit else None
+    return bytes_ if bytes_ <= most else None
 
 
 def pairs(torch, tensors, limit):

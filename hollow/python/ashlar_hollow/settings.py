@@ -19,6 +19,8 @@ FIT_COUNTS = "ASHLAR_FIT_COUNTS"  # the run counts the operations of a step
 FIT_DRAWN = "ASHLAR_FIT_DRAWN"  # the folder where the first run says what it drew, and a run apart reads what it may leave out
 FORK_SERVER = "ASHLAR_FORK_SERVER"  # the socket of the launcher: this interpreter is forked for each run (fork_server.py)
 FORK_MODULES = "ASHLAR_FORK_MODULES"  # the file of what it imports before
+RANKS = "ASHLAR_RANKS"  # the folder that the ranks share which are run one at a time
+ROUTING = "ASHLAR_ROUTING"  # how routers of experts choose: "balanced", "random:7", "worst"
 APART = "ASHLAR_APART"  # the folder for the files of a program that is run again
 
 

@@ -64,6 +64,10 @@ def start():
     if os.environ.get(settings.HOLLOW_RUN):
         imports.after("torch", _values)
         imports.after("jax._src.hardware_utils", _devices_of_jax)
+    if os.environ.get(settings.RANKS):
+        from . import ranks
+
+        ranks.start(imports.after, os.environ[settings.RANKS])
     if os.environ.get(settings.FIT):
         _fit(os.environ[settings.FIT])
     if settings.flag(settings.SKIP_INIT):

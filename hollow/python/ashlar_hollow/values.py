@@ -12,7 +12,7 @@ import sys
 import threading
 import types
 
-from . import aliases, backward, compiled, composite, held_peaks, lines, observer, operation, settings, unseen
+from . import aliases, backward, compiled, composite, held_peaks, imports, lines, observer, operation, routing, settings, unseen
 from .known import Known
 from .schemas import COLLECTIVE, COMPUTED, VIEW, Plans
 
@@ -21,7 +21,10 @@ class Values(object):
     """What the modes of all threads share."""
 
     def __init__(self, torch, hollow, limit):
-        self.torch, self.hollow, self.limit = torch, hollow, limit
+        self.torch, self.hollow = torch, hollow
+        rule = routing.rule_of(os.environ.get(settings.ROUTING))
+        self.routing = routing.Routing(torch, rule) if rule else None
+        self.limit = operation.Limit(limit, max(limit, routing.INTEGER_BYTES) if rule else limit)
         self.plans = Plans()
         self.known = Known(torch, hollow)
         self.aliases = aliases.Aliases(torch)
@@ -49,7 +52,10 @@ class Values(object):
             args = kwargs = given = host = None
             raise
         try:
-            return self._after(func, plan, host, args, kwargs, given, made)
+            made = self._after(func, plan, host, args, kwargs, given, made)
+            if self.routing is not None:
+                self._route(plan, args, kwargs, made)
+            return made
         except Exception as error:
             self.complain(func, error)
             return made
@@ -71,6 +77,13 @@ class Values(object):
                 return result[0]
         self._not_run(plan, given, outputs, args)
         return made
+
+    def _route(self, plan, args, kwargs, made):
+        choice = self.routing.choice(plan, args, kwargs, made)
+        if choice is not None:
+            indices, experts = choice
+            self.aliases.of(indices, aliases.extent(indices)).copy_(experts)
+            self.known.know(indices)
 
     def made_apart(self, whole, args, made):
         """The values of what a composed operation made, with the mode off."""
@@ -238,6 +251,8 @@ def install(torch, hollow, limit):
     torch.cuda._lazy_call(begin)
     backward.install(torch, stack, values.known)
     compiled.install(torch, values.known)
+    if values.routing is not None:
+        imports.after("torch.utils.checkpoint", lambda module: routing.through_recomputation(module, stack))
     values.composed = composite.install(torch, stack, values)
     _in_threads(stack, lambda: values.pid == os.getpid())
     if hasattr(os, "register_at_fork"):

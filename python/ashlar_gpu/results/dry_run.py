@@ -42,6 +42,33 @@ class Machine:
 
 
 @dataclasses.dataclass(frozen=True)
+class Role:
+    rank: int  # That was run.
+    what: str  # Which of the ranks it is: a stage of a pipeline, the last of a group.
+    # The ranks that are taken to take as much, this one among them; empty where it was run to compare and is like
+    # another.
+    stands_for: Tuple[int, ...]
+    fits: Optional[bool]  # As fits of the whole.
+    peak_bytes: int  # Of its device, contexts included.
+    peak_allocated_bytes: int  # Of PyTorch's allocator; 0 without PyTorch.
+    beside_least_bytes: int  # What libraries take on top on a GPU, at least.
+    beside_most_bytes: int  # And at most.
+    communicators: int  # Of NCCL, that were there together.
+    why_not: Optional[str]  # Why it did not come to its end; null where it did.
+
+
+@dataclasses.dataclass(frozen=True)
+class Ranks:
+    ranks: int  # Of the world.
+    ranks_per_node: int  # On each machine.
+    decides: Optional[int]  # The rank that the rest of the report is of; null where no roles were run.
+    why_no_roles: Optional[str]  # Why no others were run; null where they were.
+    roles: Tuple[Role, ...]  # In the order of their runs.
+    compared: Tuple[str, ...]  # What was held against each other, a line each.
+    assumed: Tuple[str, ...]  # What is taken to be symmetric, a line each.
+
+
+@dataclasses.dataclass(frozen=True)
 class Library:
     # Of its file, such as libc10_cuda.so, which is PyTorch's allocator; null where it is not known.
     name: Optional[str]
@@ -225,6 +252,8 @@ class DryRun(DryRunAnswer):
     ended_early: Optional[Ended]
     peak_bytes: int  # Of the device that held most, contexts included.
     machine: Machine  # What it ran on.
+    # Under --ranks, the roles that were run; the other keys are then of the one that decides. Else null.
+    ranks: Optional[Ranks]
     processes: Tuple[Process, ...]  # By rank, then by number.
     cards: Optional[Cards]  # Which card is enough; null where the devices had a limit or there is no history.
     made_up: MadeUp  # Reads of what only a kernel would have written.

@@ -9,6 +9,7 @@ export type DryRun = {
   ended_early: Ended | null;
   peak_bytes: number;
   machine: Machine;
+  ranks: Ranks | null;
   processes: Process[];
   cards: Cards | null;
   made_up: MadeUp;
@@ -42,6 +43,29 @@ export type Value = {
   bytes: number;
   mark: 'measured' | 'published' | 'assumed' | 'given';
   source: string;
+};
+
+export type Ranks = {
+  ranks: number;
+  ranks_per_node: number;
+  decides: number | null;
+  why_no_roles: string | null;
+  roles: Role[];
+  compared: string[];
+  assumed: string[];
+};
+
+export type Role = {
+  rank: number;
+  what: string;
+  stands_for: number[];
+  fits: boolean | null;
+  peak_bytes: number;
+  peak_allocated_bytes: number;
+  beside_least_bytes: number;
+  beside_most_bytes: number;
+  communicators: number;
+  why_not: string | null;
 };
 
 export type Process = {
