@@ -47,7 +47,7 @@ def _fit(names):
     chosen = None if names == "watch" else names.split(",")
     start.start(imports.after, chosen, settings.record_folder(), settings.number(settings.FIT_STOP, 0),
                 counts=settings.flag(settings.FIT_COUNTS), draws=os.environ.get(settings.FIT_DRAWN),
-                leaves_draws=bool(os.environ.get(settings.APART)))
+                leaves_draws=bool(os.environ.get(settings.APART)), imported=imported)
 
 
 def start():

@@ -5,7 +5,6 @@ import json
 import os
 import sys
 
-from .. import imported
 from . import patch
 from .batch import Size
 
@@ -25,7 +24,7 @@ def of(program):
         "lengths_vary": program.lengths_vary(),
         "drawn_seconds": 0.0 if program.draws is None else program.draws.seconds,
         "requests": program.requests,
-        "imported": imported.told(),
+        "imported": None if program.imported is None else program.imported.told(),
         "held": [{"what": what, "bytes": count} for what, count in program.held.most.items()],
         "work": None if program.counter is None else program.counter.work,
         "host_bytes": sum(change.host_bytes for change in program.changes if change.is_on),

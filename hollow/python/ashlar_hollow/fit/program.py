@@ -15,7 +15,6 @@ import sys
 import threading
 import weakref
 
-from .. import imported
 from . import accumulation, held, lines, samples, table
 
 KEYS = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
@@ -51,6 +50,7 @@ class Program(object):
         self.readers = {}  # id of the samples -> the places where loaders of them were made
         self.peaks = []  # (steps done, allocated, reserved), where one grew
         self.requests = []  # (count, bytes) of all so far, at each step, of the first MOST_REQUESTS
+        self.imported = None  # in a run that tells what it has imported by its first call: look() and told()
         self.draws = None  # in a run that keeps or leaves out large random fills
         self.held = held.Held(torch)
         self.failed_step = None
@@ -150,7 +150,8 @@ class Program(object):
         trains = self.torch.is_grad_enabled() and module.training
         if trains and self.counter is not None:
             self.guarded(self.counter.begin)
-        self.guarded(imported.look)
+        if self.imported is not None:
+            self.guarded(self.imported.look)
         self.new_phase("training" if trains else "evaluation")
         self.look_at_batch([one for one in list(args) + list(kwargs.values()) if isinstance(one, self.torch.Tensor)], trains)
         if trains and id(module) not in self.modules:

@@ -12,9 +12,10 @@ from . import drawn, facts, operations, table
 from .program import Program
 
 
-def start(after, names, folder=None, stop=0, made=None, counts=False, draws=None, leaves_draws=False):
+def start(after, names, folder=None, stop=0, made=None, counts=False, draws=None, leaves_draws=False, imported=None):
     def installed(torch):
         program = Program(torch, names, stop)
+        program.imported = imported
         if counts:
             program.counter = operations.Counter(program)
         if draws:
