@@ -11,7 +11,6 @@ Thread rule: any thread.
 import functools
 import os
 import sys
-import sysconfig
 import time
 
 from . import settings
@@ -49,6 +48,7 @@ def is_of_library(name, module):
 @functools.lru_cache(None)
 def _folders():
     import site
+    import sysconfig
 
     places = [sysconfig.get_paths().get(key) for key in LIBRARIES] + site.getsitepackages() + [site.getusersitepackages()]
     return tuple({os.path.join(os.path.abspath(place), "") for place in places if place})

@@ -2,7 +2,7 @@
 
 import os
 
-from . import imported, imports, settings
+from . import imports, settings
 
 
 def _seed(module):
@@ -41,6 +41,7 @@ def _skip_init(torch):
 
 
 def _fit(names):
+    from . import imported
     from .fit import start
 
     imported.watch(imports.after)
