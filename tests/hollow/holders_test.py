@@ -449,6 +449,22 @@ class Named(unittest.TestCase):
             gc.enable()
             gc.collect()
 
+    def test_what_hangs_on_a_cycle_is_of_the_cycle(self):
+        device = Device()
+
+        class Context(object):
+            pass
+
+        context = Context()
+        context.itself, context.kept = context, device.tensor(node=FunctionBase([device.tensor()]))
+        gc.disable()
+        context = None
+        try:
+            self.assertEqual({kind for kind, _ in owners(names_of(device))}, {"cycle"})
+        finally:
+            gc.enable()
+            gc.collect()
+
     def test_what_a_view_on_a_cycle_is_a_view_of_is_of_the_cycle(self):
         device = Device()
 

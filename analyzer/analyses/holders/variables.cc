@@ -41,13 +41,9 @@ bool HasVariable(OwnerRole role) {
   return role != OwnerRole::kAtWork && role != OwnerRole::kLibrary && role != OwnerRole::kNobody;
 }
 
-// What hangs on a cycle has its name: an attribute, or a graph of one of its tensors.
-constexpr absl::string_view kCycleName = "reference cycle of ";
-
 }  // namespace
 
 OwnerRole RoleOf(const trace::Holder& holder) {
-  if (absl::StartsWith(holder.name, kCycleName)) return OwnerRole::kCycle;
   const auto* const found =
       std::find_if(kRoles.begin(), kRoles.end(), [&](const KindRole& one) { return one.kind == holder.kind; });
   if (found == kRoles.end()) return OwnerRole::kNobody;

@@ -572,11 +572,13 @@ class Walk(object):
         return path if self.redaction is None else self.redaction.path(path)
 
     def kind_of(self, node):
-        """What kind of holder it is: by role, by what holds its frame, or by its last label."""
+        """What kind of holder it is: a cycle, whatever hangs on it; by role, by what holds its frame, or by its last label."""
+        root = self.root_of(node)
+        if root is not None and root.kind == CYCLE:
+            return CYCLE
         mark = self._mark_of(node)
         if mark in BY_ROLE or mark == GRAPH:
             return mark
-        last = self.labels[node]
         at = node
         while at >= 0:
             if self.marks[at] in (HOOK, TRACEBACK, GENERATOR):
@@ -585,7 +587,6 @@ class Walk(object):
         path = self.path_of(node)
         if path:
             return ELEMENT if path.endswith("]") else ATTRIBUTE
-        root = last if type(last) is Root else self.root_of(node)
         return LOCAL if root is None else root.kind
 
 
