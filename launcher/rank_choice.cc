@@ -46,6 +46,7 @@ absl::StatusOr<std::vector<int>> GivenRoles(const std::string& text, int ranks) 
     }
     if (std::find(out.begin(), out.end(), rank) == out.end()) out.push_back(rank);
   }
+  if (out.empty()) return BadRanks(absl::StrCat("--roles: '", text, "' names no rank"));
   return out;
 }
 
@@ -75,6 +76,7 @@ absl::StatusOr<RankChoice> ReadRankChoice(const RankFlags& flags) {
   const absl::StatusOr<int> per_node = PerNode(flags, out.ranks);
   if (!per_node.ok()) return per_node.status();
   out.per_node = *per_node;
+  if (flags.roles.empty()) return out;
   absl::StatusOr<std::vector<int>> given = GivenRoles(flags.roles, out.ranks);
   if (!given.ok()) return given.status();
   out.given = *std::move(given);

@@ -187,6 +187,7 @@ TEST_F(DryRunRanksTest, BadFlagsGetALine) {
   EXPECT_THAT(said("--ranks 0"), HasSubstr("--ranks: 0 is not between 1 and 65536"));
   EXPECT_THAT(said("--ranks 10 --ranks-per-node 4"), HasSubstr("10 ranks are no multiple of 4"));
   EXPECT_THAT(said("--ranks 10 --roles 0,10"), HasSubstr("'10' is neither all nor a rank from 0 to 9"));
+  EXPECT_THAT(said("--ranks 10 --roles ,"), HasSubstr("',' names no rank"));
   EXPECT_THAT(said("--roles 0"), HasSubstr("--roles: goes with --ranks"));
   EXPECT_THAT(said("--ranks 4 --devices 2"), HasSubstr("--devices excludes --ranks"));
 }
