@@ -47,7 +47,8 @@ std::optional<FitFacts::Imported> ImportedOf(const json& file) {
       Get<std::int64_t>(*imported, "parent") != getpid()) {
     return std::nullopt;
   }
-  return FitFacts::Imported{GetTexts(*imported, "modules"), Get<double>(*imported, "seconds")};
+  return FitFacts::Imported{{GetTexts(*imported, "modules"), GetTexts(*imported, "using")},
+                            Get<double>(*imported, "seconds")};
 }
 
 FitFacts FitFactsOf(const json& file) {
@@ -246,12 +247,13 @@ std::vector<RerunEnd> FitRuns::RunAll(const std::vector<Asked>& asked, const Tim
                   {.at_once = at_once_,
                    .most_seconds = time.most_seconds,
                    .start_seconds = time.start_seconds,
-                   .server = server_.get()},
+                   .server = server_.get(),
+                   .are_forks_final = time.are_forks_final},
                   relay_, progress_);
 }
 
 bool FitRuns::DoesTheSame(double most_seconds) {
-  const RerunEnd end = std::move(RunAll({{}}, {.most_seconds = most_seconds}).front());
+  const RerunEnd end = std::move(RunAll({{}}, {.most_seconds = most_seconds, .are_forks_final = true}).front());
   const std::optional<FitFacts> facts = end.folder != nullptr ? ReadFitFacts(end.folder->path()) : std::nullopt;
   const std::uint64_t steps = stop_.value_or(base_.facts.steps);
   return end.why_not.empty() && facts.has_value() && facts->steps >= steps && AsksAlike(*facts, base_.facts, steps);
@@ -264,14 +266,17 @@ bool FitRuns::LeaveDraws(std::size_t runs, double most_seconds) {
   return leaves_draws_;
 }
 
-void FitRuns::ForkRuns(std::size_t runs, double most_seconds) {
-  if (!base_.facts.imported.has_value() || base_.launch.has_fixed_addresses) return;
+bool FitRuns::BeginImports(std::size_t runs) {
+  if (!base_.facts.imported.has_value() || base_.launch.has_fixed_addresses) return false;
   const double saved = base_.facts.imported->seconds * static_cast<double>(runs);
-  if (saved < 2 * base_.seconds) return;  // the server imports too, and its first fork is one that shows it
+  if (saved < 2 * base_.seconds) return false;  // the server imports too, and its first fork is one that shows it
   if (progress_) progress_("importing, once for all runs");
-  server_ =
-      ForkServer::Start(RerunOf({}).launch, InAmpleRoom(base_.card).text, base_.facts.imported->modules, most_seconds);
-  if (server_ != nullptr && !DoesTheSame(most_seconds)) server_ = nullptr;
+  server_ = ForkServer::Start(RerunOf({}).launch, InAmpleRoom(base_.card).text, base_.facts.imported->imports);
+  return server_ != nullptr;
+}
+
+void FitRuns::ForkRuns(double most_seconds) {
+  if (!server_->IsReadyWithin(most_seconds) || !DoesTheSame(most_seconds)) server_ = nullptr;
 }
 
 RerunEnd FitRuns::RunWithHistory(const Asked& asked, bool has_names, double most_seconds) {

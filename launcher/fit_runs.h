@@ -43,10 +43,10 @@ struct FitFacts {
   };
   std::vector<Requests> requests;  // of PyTorch's allocator, all up to the end of each step
   double drawn_seconds = 0;        // that large random fills in host memory took
-  // Up to the first use of a device, by the command's own process; nullopt: a fork of another that has imported as much
+  // Up to the first call of a module, by the command's own process; nullopt: a fork of another that has imported as much
   // would not be the same program.
   struct Imported {
-    std::vector<std::string> modules;
+    ForkImports imports;
     double seconds = 0;
   };
   std::optional<Imported> imported;
@@ -100,6 +100,7 @@ class FitRuns {
   struct Time {
     double most_seconds = 0;                                         // of one run
     double start_seconds = std::numeric_limits<double>::infinity();  // none begins later
+    bool are_forks_final = false;                                    // as RerunLimits has it
   };
 
   // One each, in their order.
@@ -113,9 +114,11 @@ class FitRuns {
   // of the program as it is without them, of `runs` that follow, and where that run asks for the same memory at each
   // step.
   bool LeaveDraws(std::size_t runs, double most_seconds);
-  // Runs that end at the stop step are forked, from here on, from a process that has imported what they import: where
-  // the imports of `runs` are worth it, and where the program as it is asks there for the same memory at each step.
-  void ForkRuns(std::size_t runs, double most_seconds);
+  // A process begins to import what runs import, where the imports of so many are worth it.
+  bool BeginImports(std::size_t runs);
+  // Runs that end at the stop step are forked from it, from here on, where the program as it is asks there for the same
+  // memory at each step.
+  void ForkRuns(double most_seconds);
   // A change that each run from here on has as well, and no row names.
   void PutAlways(const std::string& change) { always_ = change; }
   // Of the base's own figures.

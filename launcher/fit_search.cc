@@ -41,9 +41,16 @@ absl::Status SetSearch::RunRows() {
   for (const FitChange& change : answer_.changes) {
     if (change.applies) asked.push_back({{change.name}});
   }
-  runs_.ForkRuns(asked.size(), most_seconds_);
+  std::vector<FitRow> rows;
+  if (runs_.BeginImports(asked.size())) {  // beside the one run that is never forked
+    rows = runs_.Run({asked.front()}, {.most_seconds = most_seconds_});
+    asked.erase(asked.begin());
+    runs_.ForkRuns(most_seconds_);
+  }
   answer_.leaves_draws = runs_.LeaveDraws(asked.size(), most_seconds_);
-  std::vector<FitRow> rows = runs_.Run(asked, {.most_seconds = most_seconds_, .start_seconds = SecondsLeft()});
+  for (FitRow& row : runs_.Run(asked, {.most_seconds = most_seconds_, .start_seconds = SecondsLeft()})) {
+    rows.push_back(std::move(row));
+  }
   if (!rows.front().why_not.empty()) {
     return absl::UnavailableError(
         absl::StrCat("the program cannot be run again beside its first run: ", rows.front().why_not));

@@ -46,6 +46,12 @@ bool SendWith(int link, const std::string& text, const std::array<int, 4>& files
   return sendmsg(link, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
 }
 
+std::vector<std::string> ButMemory(const std::string& machine) {
+  std::vector<std::string> lines = absl::StrSplit(machine, '\n');
+  std::erase_if(lines, [](const std::string& line) { return absl::StartsWith(line, "total_bytes="); });
+  return lines;
+}
+
 // {"NAME": "value"} of an environment.
 std::string EnvironmentText(const std::vector<std::string>& environment) {
   nlohmann::json out = nlohmann::json::object();
@@ -59,14 +65,14 @@ std::string EnvironmentText(const std::vector<std::string>& environment) {
 }  // namespace
 
 std::unique_ptr<ForkServer> ForkServer::Start(const Launch& launch, const std::string& machine,
-                                              const std::vector<std::string>& modules, double most_seconds) {
+                                              const ForkImports& imports) {
   absl::StatusOr<std::unique_ptr<RunFolder>> folder = RunFolder::MakeOnDisk();
   if (!folder.ok()) return nullptr;
-  std::unique_ptr<ForkServer> out(new ForkServer(launch, *std::move(folder)));
-  return out->Begin(machine, modules, most_seconds) ? std::move(out) : nullptr;
+  std::unique_ptr<ForkServer> out(new ForkServer(launch, machine, *std::move(folder)));
+  return out->Begin(imports) ? std::move(out) : nullptr;
 }
 
-bool ForkServer::Begin(const std::string& machine, const std::vector<std::string>& modules, double most_seconds) {
+bool ForkServer::Begin(const ForkImports& imports) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
   link_ = ends[0];
@@ -74,15 +80,18 @@ bool ForkServer::Begin(const std::string& machine, const std::vector<std::string
   const std::string list = folder_->path() + "/modules.json";
   launch.environment["ASHLAR_FORK_SERVER"] = absl::StrCat(ends[1]);
   launch.environment["ASHLAR_FORK_MODULES"] = list;
-  absl::Status status = WriteFile(list, nlohmann::json(modules).dump());
-  status.Update(WriteFile(folder_->path() + "/machine", machine));
+  const nlohmann::json told = {{"modules", imports.modules}, {"using", imports.using_device}};
+  absl::Status status = WriteFile(list, told.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  status.Update(WriteFile(folder_->path() + "/machine", machine_));
   if (status.ok()) {
     const absl::StatusOr<pid_t> process = StartApart(launch, *folder_, ends[1]);
     if (process.ok()) process_ = *process;
   }
   close(ends[1]);
-  return process_ > 0 && Hear(static_cast<int>(most_seconds * 1000)) == "ready";
+  return process_ > 0;
 }
+
+bool ForkServer::IsReadyWithin(double seconds) { return Hear(static_cast<int>(seconds * 1000)) == "ready"; }
 
 ForkServer::~ForkServer() {
   End();
@@ -98,8 +107,9 @@ void ForkServer::End() {
   process_ = 0;
 }
 
-bool ForkServer::CanBegin(const Launch& launch) const {
+bool ForkServer::CanBegin(const Launch& launch, const std::string& machine) const {
   if (is_gone_ || launch.path != launch_.path || launch.arguments != launch_.arguments) return false;
+  if (ButMemory(machine) != ButMemory(machine_)) return false;
   const auto others = [](std::map<std::string, std::string> environment) {
     std::erase_if(environment, [](const auto& entry) { return IsReadAnew(entry.first); });
     return environment;

@@ -201,7 +201,7 @@ std::vector<RerunEnd> RunAgain(const std::vector<Rerun>& reruns, const RerunLimi
   std::vector<std::unique_ptr<Running>> all(reruns.size());
   const Clock::time_point began = Clock::now();
   const auto server_of = [&](const Rerun& rerun, bool is_alone) {
-    return !is_alone && rerun.can_be_forked && limits.server != nullptr && limits.server->CanBegin(rerun.launch)
+    return !is_alone && rerun.can_be_forked && limits.server != nullptr && limits.server->CanBegin(rerun.launch, rerun.machine)
                ? limits.server
                : nullptr;
   };
@@ -233,7 +233,7 @@ std::vector<RerunEnd> RunAgain(const std::vector<Rerun>& reruns, const RerunLimi
     std::erase_if(out, [&](std::size_t i) { return all[i] == nullptr || !(*all[i].*is_wanted)(); });
     return out;
   };
-  run(again_where(&Running::is_open), at_once, /*is_alone=*/true);
+  if (!limits.are_forks_final) run(again_where(&Running::is_open), at_once, /*is_alone=*/true);
   if (at_once > 1) run(again_where(&Running::found_port_taken), 1, /*is_alone=*/true);
   relay.Hold(false);
   std::vector<RerunEnd> out;

@@ -35,8 +35,8 @@ struct RerunLimits {
   std::size_t at_once = 1;
   double most_seconds = 0;                                         // of each
   double start_seconds = std::numeric_limits<double>::infinity();  // none begins later
-  ForkServer* server =
-      nullptr;  // for those that can be forked; a fork that fails for no want of memory is run by itself
+  ForkServer* server = nullptr;                                    // for those that can be forked
+  bool are_forks_final = false;  // else one that fails for no want of memory is run by itself
 };
 
 struct RerunEnd {

@@ -16,15 +16,23 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kTorch = R"(
-class cuda:
-    is_initialized = staticmethod(lambda: False)
-    _lazy_init = staticmethod(lambda: None)
+import types
+def get_device_properties(device=None):
+    cuda._lazy_init()
+    return types.SimpleNamespace(major=7, minor=5)
+def get_device_capability(device=None):
+    properties = cuda.get_device_properties(device)
+    return properties.major, properties.minor
+cuda = types.SimpleNamespace(is_initialized=lambda: False, _lazy_init=lambda: None, _get_device_index=lambda device, optional: device,
+                             get_device_properties=get_device_properties, get_device_capability=get_device_capability)
+defined = []
 class _C:
     _cuda_getDeviceCount = staticmethod(lambda: 1)
 )";
 
 constexpr const char* kSlow = R"(
 import os
+import torch
 from os import mkdir
 pid = os.getpid()
 )";
@@ -34,6 +42,7 @@ constexpr const char* kProgram = R"(
 import json, os, signal, sys
 import torch
 import slow
+libraries = []
 how = "alone" if slow.pid == os.getpid() else "forked"
 requests = [[1, 100]] * 6
 names = os.environ["ASHLAR_FIT"]
@@ -47,7 +56,9 @@ books, info, facts = json.loads(%s)
 books["devices"][0]["out_of_memory"] = info["devices"][0]["num_ooms"] = int(is_on_card)
 facts["requests"] = requests
 facts["changes"] = [dict(one, applies=names == "watch", why_not="" if names == "watch" else how) for one in facts["changes"]]
-facts["imported"] = {"modules": ["torch", "slow"], "seconds": 100.0, "why_not": "", "parent": os.getppid()}
+from ashlar_hollow import imported
+imported.look()
+facts["imported"] = dict(imported.told(), modules=["torch", "slow"] + libraries, seconds=100.0)
 leave("process-7.json", books)
 leave("info-7.json", info)
 leave("fit-7.json", facts)
@@ -98,6 +109,26 @@ TEST_F(FitForkTest, RunsBeginWhereTheirImportsEnd) {
 TEST_F(FitForkTest, WhatHooksPutInReachesWhatWasImportedBefore) {
   EXPECT_EQ(How("how += ', reached' if is_reached and hasattr(os.mkdir, '__wrapped__') else ''"),
             "one was not made: forked, reached");
+}
+
+// What it does once in a process, as PyTorch's operators are defined, it does in each fork.
+TEST_F(FitForkTest, AnImportThatUsesADeviceIsTheForks) {
+  std::filesystem::create_directories(folder_ + "libraries/defines");
+  Write("libraries/defines/once.py", "import torch\nassert not torch.defined\ntorch.defined.append(1)\n");
+  Write("libraries/defines/__init__.py", "import os, torch\nfrom . import once\ntorch.cuda._lazy_init()\npid = os.getpid()\n");
+  const std::string use = "import defines; libraries = ['defines.once', 'defines']\n"
+                          "how += ', its own' if defines.pid == os.getpid() else ', of before'";
+  EXPECT_EQ(How(use), "one was not made: forked, its own");
+}
+
+TEST_F(FitForkTest, AnImportThatAsksForTheCapabilityIsMadeOnce) {
+  Write("libraries/asks.py", "import os, torch\npid, kind = os.getpid(), torch.cuda.get_device_capability(0)\n");
+  EXPECT_EQ(How("import asks; libraries = ['asks']; how += ', %d.%d' % asks.kind + ', its own' * (asks.pid == os.getpid())"),
+            "one was not made: forked, 7.5");
+}
+
+TEST_F(FitForkTest, ForksAreNotUsedWhereNoneEndsAsTheProgramDoes) {
+  EXPECT_EQ(How("if how == 'forked': sys.exit(3)"), "one was not made: alone");
 }
 
 TEST_F(FitForkTest, ForksAreNotUsedWhereTheyAskForOtherMemory) {

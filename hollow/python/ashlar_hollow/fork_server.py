@@ -5,7 +5,8 @@ modules that a first run named (imported.py), and says "ready" on the socket N. 
 environment, and as descriptors its input, its output, the rules of Landlock and the lock of its folder. In the fork the program begins,
 as it does in an interpreter of its own, and the socket is told of its beginning and its end.
 
-An import that uses a device is left to the forks. What hooks put in the place of a module's function reaches the modules that have it by name too, as if they were imported after the hooks.
+An import that uses a device is left to the forks, and not begun here: it may do what can be done once in a process. The capability of a card
+is told to those who ask for no more. What hooks put in the place of a module's function reaches the modules that have it by name too, as if they were imported after the hooks.
 Before Python 3.9 (socket.recv_fds) no run is forked. Thread rule: the main thread, before the program has threads.
 """
 
@@ -18,9 +19,10 @@ import select
 import socket
 import sys
 
-from . import settings
+from . import imported, settings
 
 RESTRICT_SELF = 446  # Landlock's, on every architecture
+CAPABILITY = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
 NO_NEW_PRIVILEGES, DEATH_SIGNAL, KILL = 38, 1, 9
 LEAST_LOCK = 200  # as run_folder.cc has it
 DESCRIPTORS = 4
@@ -46,7 +48,7 @@ class _UsesDevice(BaseException):
 
 @contextlib.contextmanager
 def _without_devices(torch):
-    """How many there are can be asked; a process that has used one is not forked."""
+    """How many there are and their capability can be asked; a process that has used one is not forked."""
 
     def refuse(*args, **kwargs):
         raise _UsesDevice()
@@ -54,24 +56,52 @@ def _without_devices(torch):
     def count():
         return devices
 
+    def capability(device=None):
+        return _capability(0 if device is None else torch.cuda._get_device_index(device, optional=True))
+
     devices = _count_of_devices()
-    kept = torch.cuda._lazy_init, torch._C._cuda_getDeviceCount
-    torch.cuda._lazy_init, torch._C._cuda_getDeviceCount = refuse, count
+    kept = []
+    for place, name, function in (
+        (torch.cuda, "_lazy_init", refuse),
+        (torch.cuda, "get_device_capability", capability),
+        (torch._C, "_cuda_getDeviceCount", count),
+    ):
+        kept.append((place, name, getattr(place, name)))
+        setattr(place, name, function)
     try:
         yield
     finally:
-        torch.cuda._lazy_init, torch._C._cuda_getDeviceCount = kept
+        for place, name, function in kept:
+            setattr(place, name, function)
 
 
-def _parents(name):
-    parts = name.split(".")
-    return [".".join(parts[:count]) for count in range(1, len(parts))]
+class _Refusing(object):
+    """Finds no module, and begins none of those that use a device."""
+
+    def __init__(self, names):
+        self.names = frozenset(names)
+
+    def find_spec(self, name, path=None, target=None):
+        if name in self.names:
+            raise _UsesDevice()
 
 
 def _count_of_devices():
     with open(os.path.join(os.environ[settings.HOLLOW_RUN], "machine")) as lines:
         given = dict(line.rstrip("\n").partition("=")[::2] for line in lines)
     return int(given.get("devices", 1))
+
+
+def _capability(index):
+    """(major, minor), of the driver, which makes no context for it."""
+    driver, out = ctypes.CDLL("libcuda.so.1"), []
+    for attribute in CAPABILITY:
+        number, device = ctypes.c_int(), ctypes.c_int()
+        if (driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), index)
+                or driver.cuDeviceGetAttribute(ctypes.byref(number), attribute, device)):
+            raise _UsesDevice()
+        out.append(number.value)
+    return tuple(out)
 
 
 class _Server(object):
@@ -84,17 +114,20 @@ class _Server(object):
     def load(self, path):
         socket.recv_fds  # before time is spent
         with open(path) as lines:
-            names = json.load(lines)
+            told = json.load(lines)
         torch = importlib.import_module("torch")
         self.at_torch = set(sys.modules)
+        refusing = _Refusing(told["using"])
+        sys.meta_path.insert(0, refusing)
         with _without_devices(torch):
-            for name in names:
+            for name in told["modules"]:
                 try:
                     importlib.import_module(name)
                 except (Exception, _UsesDevice):
                     pass  # the program says itself what comes of it
+        sys.meta_path.remove(refusing)
         for name in list(sys.modules):
-            if any(parent not in sys.modules for parent in _parents(name)):
+            if any(parent not in sys.modules for parent in imported.parents(name)):
                 del sys.modules[name]  # of a package that is imported anew
 
     def say(self, text):
