@@ -109,6 +109,7 @@ class _Server(object):
         self.link = link
         self.at_start = set(sys.modules)  # they have what they have in any run
         self.at_torch = set()
+        self.before = {}  # what each module has, before any hook
         self.under_way = set()
 
     def load(self, path):
@@ -129,6 +130,7 @@ class _Server(object):
         for name in list(sys.modules):
             if any(parent not in sys.modules for parent in imported.parents(name)):
                 del sys.modules[name]  # of a package that is imported anew
+        self.before = {name: dict(vars(module)) for name, module in list(sys.modules.items()) if hasattr(module, "__dict__")}
 
     def say(self, text):
         self.link.send(text.encode())
@@ -195,12 +197,11 @@ class _Server(object):
         _forget()
 
     def start(self, begin):
-        before = {name: dict(vars(module)) for name, module in list(sys.modules.items()) if hasattr(module, "__dict__")}
         begin()
         for is_torch, reached in ((False, self.at_start), (True, self.at_torch)):
-            replaced = _replaced(before, is_torch)
+            replaced = _replaced(self.before, is_torch)
             for name, module in list(sys.modules.items()) if replaced else ():
-                if name not in reached and name in before:
+                if name not in reached and name in self.before:
                     _reach(module, replaced)
 
 
