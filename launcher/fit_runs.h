@@ -43,8 +43,8 @@ struct FitFacts {
   };
   std::vector<Requests> requests;  // of PyTorch's allocator, all up to the end of each step
   double drawn_seconds = 0;        // that large random fills in host memory took
-  // Up to the first call of a module, by the command's own process; nullopt: a fork of another that has imported as much
-  // would not be the same program.
+  // Up to the first call of a module, by the command's own process; nullopt: a fork of another that has imported as
+  // much would not be the same program.
   struct Imported {
     ForkImports imports;
     double seconds = 0;

@@ -201,7 +201,8 @@ std::vector<RerunEnd> RunAgain(const std::vector<Rerun>& reruns, const RerunLimi
   std::vector<std::unique_ptr<Running>> all(reruns.size());
   const Clock::time_point began = Clock::now();
   const auto server_of = [&](const Rerun& rerun, bool is_alone) {
-    return !is_alone && rerun.can_be_forked && limits.server != nullptr && limits.server->CanBegin(rerun.launch, rerun.machine)
+    return !is_alone && rerun.can_be_forked && limits.server != nullptr &&
+                   limits.server->CanBegin(rerun.launch, rerun.machine)
                ? limits.server
                : nullptr;
   };

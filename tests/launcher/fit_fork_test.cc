@@ -115,16 +115,19 @@ TEST_F(FitForkTest, WhatHooksPutInReachesWhatWasImportedBefore) {
 TEST_F(FitForkTest, AnImportThatUsesADeviceIsTheForks) {
   std::filesystem::create_directories(folder_ + "libraries/defines");
   Write("libraries/defines/once.py", "import torch\nassert not torch.defined\ntorch.defined.append(1)\n");
-  Write("libraries/defines/__init__.py", "import os, torch\nfrom . import once\ntorch.cuda._lazy_init()\npid = os.getpid()\n");
-  const std::string use = "import defines; libraries = ['defines.once', 'defines']\n"
-                          "how += ', its own' if defines.pid == os.getpid() else ', of before'";
+  Write("libraries/defines/__init__.py",
+        "import os, torch\nfrom . import once\ntorch.cuda._lazy_init()\npid = os.getpid()\n");
+  const std::string use =
+      "import defines; libraries = ['defines.once', 'defines']\n"
+      "how += ', its own' if defines.pid == os.getpid() else ', of before'";
   EXPECT_EQ(How(use), "one was not made: forked, its own");
 }
 
 TEST_F(FitForkTest, AnImportThatAsksForTheCapabilityIsMadeOnce) {
   Write("libraries/asks.py", "import os, torch\npid, kind = os.getpid(), torch.cuda.get_device_capability(0)\n");
-  EXPECT_EQ(How("import asks; libraries = ['asks']; how += ', %d.%d' % asks.kind + ', its own' * (asks.pid == os.getpid())"),
-            "one was not made: forked, 7.5");
+  EXPECT_EQ(
+      How("import asks; libraries = ['asks']; how += ', %d.%d' % asks.kind + ', its own' * (asks.pid == os.getpid())"),
+      "one was not made: forked, 7.5");
 }
 
 TEST_F(FitForkTest, ForksAreNotUsedWhereNoneEndsAsTheProgramDoes) {
