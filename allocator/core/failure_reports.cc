@@ -83,6 +83,7 @@ absl::Status FailureReports::OutOfMemory(const policy::Decision& decision, const
   failed.device_free_bytes = info.free_bytes;
   failed.device_total_bytes = info.total_bytes;
   failed.limit_bytes = limits_.bytes();
+  failed.takes_pages = ledger_.heap().TakesPages(*decision.pool);
   failed.is_rejected = is_rejected;
   std::string text = OomMessage(failed, ledger_.heap().reserved_bytes());
   if (pools_.IsCapturing()) text += "; a graph is being captured: nothing could be waited for or returned";

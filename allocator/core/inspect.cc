@@ -66,6 +66,11 @@ std::vector<policy::Block*> Reconstruction::RestoreSegment(const policy::Request
   return restored;
 }
 
+void Reconstruction::TakePages(PoolId pool) {
+  const ExclusiveSection section(allocator_.caches());
+  allocator_.ledger_.heap().Pair(pool).takes_pages = true;
+}
+
 absl::StatusOr<Block*> Reconstruction::AllocateMissed(std::uint64_t bytes, Stream stream, PoolId pool) {
   const ExclusiveSection section(allocator_.caches());
   const policy::Decision decision = allocator_.ladder_.SkipSearch({bytes, stream, pool});

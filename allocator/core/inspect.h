@@ -75,6 +75,8 @@ class Reconstruction {
   std::vector<policy::Block*> RestoreSegment(const policy::Request& lane_of, bool is_small, bool is_expandable,
                                              std::uint64_t address,
                                              const std::vector<policy::Heap::KnownBlock>& blocks);
+  // What a tag did (CachingAllocator::TagPool), of which a record tells no more than where pages were mapped.
+  void TakePages(PoolId pool);
   // A request that was searched for before, and is not searched for again (a callback has run since).
   absl::StatusOr<Block*> AllocateMissed(std::uint64_t bytes, Stream stream, PoolId pool);
   // A request that a plan placed, as a recording says. `is_missed`: as for AllocateMissed.

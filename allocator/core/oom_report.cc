@@ -25,7 +25,9 @@ std::vector<Occupied> BlocksInUse(const trace::SnapshotSegment& segment) {
 class Finder {
  public:
   Finder(const FailedAllocation& failed, const policy::Options& options, OomReport& out)
-      : failed_(failed), options_(options), is_small_(policy::IsSmall(failed.rounded_bytes)), out_(out) {}
+      : failed_(failed), options_(options), is_small_(policy::IsSmall(failed.rounded_bytes)), out_(out) {
+    options_.expandable_segments |= failed.takes_pages;
+  }
 
   void Visit(const trace::SnapshotSegment& segment) {
     const std::vector<Occupied> blocks = BlocksInUse(segment);
@@ -83,7 +85,7 @@ class Finder {
   }
 
   const FailedAllocation& failed_;
-  const policy::Options& options_;
+  policy::Options options_;
   const bool is_small_;
   OomReport& out_;
   std::uint64_t cached_run_ = 0;

@@ -39,6 +39,7 @@ struct FailedAllocation {
   std::uint64_t device_free_bytes = 0;
   std::uint64_t device_total_bytes = 0;
   std::optional<std::uint64_t> limit_bytes = {};  // of a memory fraction, for all segments together
+  bool takes_pages = false;                       // its pool's new memory is of expandable segments
   bool is_rejected = false;                       // by throw_on_cudamalloc_oom, before the device was asked
 };
 

@@ -39,7 +39,9 @@ absl::Status Pools::SetTag(PoolId pool, absl::string_view tag) {
   if (pool.IsDefault()) return absl::InvalidArgumentError("the default pool has no tag: name another pool");
   if (tag.empty()) return absl::InvalidArgumentError("a tag is a name of one letter or more");
   if (HasCapture(pool)) return TaggedCapture(Name(pool));
-  ledger_.heap().Pair(pool).tag = std::string(tag);
+  policy::PoolPair& pair = ledger_.heap().Pair(pool);
+  pair.tag = std::string(tag);
+  pair.takes_pages = true;
   ledger_.Note(trace::fact::PoolTagged{pool, std::string(tag)});
   return absl::OkStatus();
 }

@@ -16,7 +16,11 @@ GrowthResult DeviceGrowth::Grow(const policy::Decision& decision) {
   const std::uint64_t bytes = strategy_.GrowthBytes(decision);
   if (limits_.AreExceeded(reserved_bytes, bytes)) return Refused(bytes);
   if (limits_.Reject(reserved_bytes, bytes)) return {.refusal = Refusal::kRejected};
-  return ledger_.options().expandable_segments ? GrowExpandable(decision) : NewSegment(decision);
+  if (!ledger_.heap().TakesPages(*decision.pool)) return NewSegment(decision);
+  GrowthResult grown = GrowExpandable(decision);
+  if (!absl::IsUnimplemented(grown.error) || ledger_.options().expandable_segments) return grown;
+  ledger_.heap().Pair(decision.pool->id).takes_pages = false;  // the device has none
+  return NewSegment(decision);
 }
 
 GrowthResult DeviceGrowth::Refused(std::uint64_t bytes) {

@@ -35,7 +35,8 @@ absl::Status Sleeper::CheckExpandable(const policy::PoolPair& pair) const {
     if (segment.is_expandable) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat(
         Pools::NameOf(pair), " cannot sleep: ", FormatBytes(segment.size_bytes), " of it are of cudaMalloc, whose ",
-        "addresses go with the memory: use expandable_segments:True or policy:ashlar from the start"));
+        "addresses go with the memory: tag the pool before it has any, or use expandable_segments:True or ",
+        "policy:ashlar"));
   });
 }
 

@@ -96,6 +96,7 @@ struct PoolPair {
   bool use_on_oom = false;      // other requests may search here before anything is released
   bool no_split = false;        // hands out whole segments
   bool is_asleep = false;       // its blocks are there, its pages are not (core/sleeper.h): nothing is served from it
+  bool takes_pages = false;     // its new memory is of expandable segments, whatever the settings
   std::string tag;              // its name, if it has one
 
   // Whether what is free in it may go back to the device. Else a graph may still use it.
@@ -132,6 +133,8 @@ class Heap {
   const Options& options() const { return options_; }
   // That of the options' policy.
   const Strategy& strategy() const { return strategy_; }
+  // Whether the pool's new memory is of expandable segments.
+  bool TakesPages(const Pool& pool) const { return options_.expandable_segments || pool.pair->takes_pages; }
   // From now on; only what ChangedSettings allows.
   void SetOptions(Options options);
 
@@ -350,7 +353,7 @@ inline Block* Heap::FindIn(const Lane& lane, std::uint64_t rounded_bytes) const 
 inline bool Heap::ShouldSplit(std::uint64_t rounded_bytes, std::uint64_t block_bytes, const Pool& pool) const {
   const std::uint64_t remaining = block_bytes - rounded_bytes;
   if (pool.pair->no_split) return false;
-  if (pool.is_small || options_.expandable_segments) return remaining >= kMinBlockBytes;
+  if (pool.is_small || TakesPages(pool)) return remaining >= kMinBlockBytes;
   return rounded_bytes < options_.max_split_size_bytes && remaining > kSmallMaxBytes;
 }
 

@@ -21,10 +21,10 @@ std::uint64_t Room(const Block& block) {
 
 }  // namespace
 
-// With the option on, prefers among ever larger blocks the one with less room to grow; with it off, passes over
-// expandable blocks that an earlier setting left.
+// Where new memory is of expandable segments, prefers among ever larger blocks the one with less room to grow; else
+// passes over expandable blocks that an earlier setting left.
 Block* Heap::SkipByExpandableRules(const Lane& lane, Block* candidate) const {
-  if (!options_.expandable_segments) {
+  if (!TakesPages(*lane.pool)) {
     while (candidate != nullptr && candidate->is_expandable) candidate = lane.free.Next(candidate);
     return candidate;
   }

@@ -173,6 +173,7 @@ absl::StatusOr<std::vector<core::Block*>> RestoreState(const timeline::State& st
                    [&](const auto* a, const auto* b) { return position(a) < position(b); });
   for (const StateSegment* segment : ordinary) status.Update(restorer.RestoreOrdinary(*segment));
   for (const Reservation& reservation : reservations.all) {
+    if (!reservation.lane.pool.IsDefault()) core::Reconstruction(allocator).TakePages(reservation.lane.pool);
     if (!reservation.ranges.empty() || reservation.stands_at_start) {
       status.Update(restorer.RestoreReservation(reservation));
       if (status.ok()) status = restorer.RestorePages(reservation);

@@ -19,7 +19,8 @@ RequestLane::RequestLane(std::uint64_t rounded_bytes, Stream stream, PoolId pool
       page_bytes_(policy::PageBytes(is_small_, options)) {}
 
 bool RequestLane::Owns(const timeline::StateSegment& segment) const {
-  if (segment.is_expandable && !options().expandable_segments) return false;  // passed over while the option is off
+  // Passed over while the option is off.
+  if (segment.is_expandable && !options().expandable_segments && pool_.IsDefault()) return false;
   return segment.stream == stream_ && segment.pool == pool_ && segment.is_small_pool == is_small_;
 }
 
@@ -51,12 +52,20 @@ std::uint64_t RequestLane::TailOf(const timeline::State& state) const {
   return tail;
 }
 
+policy::Options RequestLane::GrowthOptions(const timeline::State& state) const {
+  policy::Options out = options();
+  out.expandable_segments |=
+      std::any_of(state.segments.begin(), state.segments.end(),
+                  [this](const timeline::StateSegment& segment) { return segment.is_expandable && Owns(segment); });
+  return out;
+}
+
 std::uint64_t RequestLane::LargestFresh(const timeline::State& state, std::uint64_t free_bytes) const {
-  return policy::LargestFromDevice(is_small_, free_bytes, TailOf(state), options());
+  return policy::LargestFromDevice(is_small_, free_bytes, TailOf(state), GrowthOptions(state));
 }
 
 bool RequestLane::IsServedFresh(const timeline::State& state, std::uint64_t free_bytes) const {
-  return policy::IsServedFromDevice(rounded_bytes_, free_bytes, TailOf(state), options());
+  return policy::IsServedFromDevice(rounded_bytes_, free_bytes, TailOf(state), GrowthOptions(state));
 }
 
 namespace {

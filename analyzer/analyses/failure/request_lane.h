@@ -38,6 +38,8 @@ class RequestLane {
   bool IsServedFresh(const timeline::State& state, std::uint64_t free_bytes) const;
 
  private:
+  // How its lane grows: a private pool may be of pages whatever the settings (CachingAllocator::TagPool).
+  policy::Options GrowthOptions(const timeline::State& state) const;
   // The most free bytes at the end of an expandable segment, which new pages would continue.
   std::uint64_t TailOf(const timeline::State& state) const;
 

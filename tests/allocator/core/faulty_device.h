@@ -23,6 +23,8 @@ class FaultyDevice final : public device::Device {
 
   void FailIn(std::uint64_t calls) { fail_in_ = calls; }
   void FailNoMore() { fail_in_.reset(); }
+  // As a driver without it says.
+  void LackVirtualMemory() { lacks_virtual_memory_ = true; }
   // Of the failure that came last; "": there was none.
   const std::string& failed_call() const { return failed_call_; }
   std::uint64_t used_bytes() const { return host_.used_bytes(); }
@@ -41,6 +43,7 @@ class FaultyDevice final : public device::Device {
   }
   absl::StatusOr<std::uint64_t> Reserve(std::uint64_t size_bytes) override {
     if (absl::Status status = Fails("Reserve"); !status.ok()) return status;
+    if (lacks_virtual_memory_) return absl::UnimplementedError("no virtual memory management");
     return host_.Reserve(size_bytes);
   }
   absl::Status ReleaseReservation(std::uint64_t address) override {
@@ -103,6 +106,7 @@ class FaultyDevice final : public device::Device {
   }
 
   device::HostDevice host_;
+  bool lacks_virtual_memory_ = false;
   std::optional<std::uint64_t> fail_in_;
   std::string failed_call_;
   std::uint64_t host_memories_ = 0;

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kPools = 4;
 constexpr std::uint64_t kKeptPool = 3;  // whose free memory is its user's
+constexpr std::uint64_t kTagged = 0b0110;
 constexpr std::uint64_t kCapacityBytes = 192 * kMiB;
 
 PoolId IdOf(std::uint64_t pool) { return {0, pool}; }
@@ -27,7 +28,8 @@ class SleepRun {
   explicit SleepRun(const std::string& conf)
       : device_({.capacity_bytes = kCapacityBytes, .events_complete_immediately = false}),
         allocator_(&device_,
-                   *policy::ParseConf(conf + ",report_leaks:False", policy::Compat::kTorch210, policy::Keys::kAshlar)) {
+                   *policy::ParseConf(conf + ",report_leaks:False", policy::Compat::kTorch210, policy::Keys::kAshlar)),
+        may_sleep_(allocator_.options().expandable_segments ? ~std::uint64_t{0} : kTagged) {
     allocator_.TagPool(IdOf(1), "a").IgnoreError();
     allocator_.TagPool(IdOf(2), "b").IgnoreError();
     allocator_.ConfigurePool(IdOf(kKeptPool), false, false);
@@ -158,7 +160,9 @@ class SleepRun {
     return "";
   }
 
-  std::string Sleep(const SleepStep& step) {
+  std::string Sleep(SleepStep step) {
+    step.pools &= may_sleep_;
+    if (step.pools == 0) return "";  // none is named: all are meant
     SleepOptions options{.pools = IdsOf(step.pools), .keep = step.keep, .host_limit_bytes = 2 * kMiB};
     const absl::StatusOr<SleepReport> slept = allocator_.Sleep(options);
     for (std::uint64_t pool = 0; slept.ok() && pool < kPools; ++pool) {
@@ -202,6 +206,8 @@ class SleepRun {
   }
   static void AddPages(const policy::Block& block, std::set<std::pair<std::uint64_t, std::uint64_t>>& out) {
     const policy::Segment& segment = *block.segment;
+    if (!segment.is_expandable) out.emplace(segment.address, segment.size_bytes);
+    if (!segment.is_expandable) return;
     for (std::uint64_t at = block.address; at < block.End();) {
       std::uint64_t page = segment.address + RoundDown(at - segment.address, segment.page_bytes);
       std::uint64_t size_bytes = segment.page_bytes;
@@ -215,6 +221,7 @@ class SleepRun {
 
   FaultyDevice device_;
   CachingAllocator allocator_;
+  const std::uint64_t may_sleep_;  // of the others memory is of cudaMalloc
   std::vector<Live> live_;
   std::map<std::uint64_t, int> asleep_;  // 1: its contents are kept, 2: they are not
   std::uint64_t seeds_ = 0;

@@ -218,8 +218,8 @@ TEST(SleepOfPlainMemoryTest, SaysWhyItCannot) {
   const absl::StatusOr<SleepReport> slept = allocator.Sleep({});
   EXPECT_EQ(slept.status(),
             absl::FailedPreconditionError("the default pool cannot sleep: 20.00 MiB of it are of cudaMalloc, whose "
-                                          "addresses go with the memory: use expandable_segments:True or policy:ashlar "
-                                          "from the start"));
+                                          "addresses go with the memory: tag the pool before it has any, or use "
+                                          "expandable_segments:True or policy:ashlar"));
   allocator.Free(live);
   EXPECT_TRUE(allocator.Sleep({}).ok()) << "nothing but a cache, which goes back";
   EXPECT_EQ(device.used_bytes(), 0u);
@@ -261,19 +261,21 @@ TEST_P(SleepTest, TenThousandCyclesLeaveNothing) {
   EXPECT_LT(ResidentPages(), pages + 512) << "2 MiB";
 }
 
-// 10^5 steps for both settings, of which a quarter sleeps or wakes, and now and then a fault at any call of the device.
-TEST_P(SleepTest, RandomProgramsLoseNothing) {
+// 50,000 steps, of which a quarter sleeps or wakes, and now and then a fault at any call of the device.
+void ExpectRandomProgramsLoseNothing(const char* conf) {
   std::map<std::string, int> failed;
   for (std::uint64_t seed = 1; seed <= 250; ++seed) {
     const std::vector<SleepStep> steps = RandomSleepProgram(seed, 200);
-    const std::string difference = RunSleepProgram(GetParam(), steps, &failed);
-    ASSERT_EQ(difference, "") << "seed " << seed << "\n" << SmallSleepProgram(GetParam(), steps);
+    const std::string difference = RunSleepProgram(conf, steps, &failed);
+    ASSERT_EQ(difference, "") << "seed " << seed << "\n" << SmallSleepProgram(conf, steps);
   }
   for (const char* call : {"Map", "Unmap", "CopyToHost", "CopyToDevice", "AllocateHost", "SynchronizeStream",
                            "SynchronizeEvent", "Reserve", "ReleaseReservation"}) {
     EXPECT_GT(failed[call], 0) << call << " has never failed";
   }
 }
+
+TEST_P(SleepTest, RandomProgramsLoseNothing) { ExpectRandomProgramsLoseNothing(GetParam()); }
 
 // A recording of a program that sleeps replays to the bit, from any moment on.
 class RecordedSleep {
@@ -313,9 +315,9 @@ class RecordedSleep {
   std::unique_ptr<Recorder> recorder_;
 };
 
-TEST_P(SleepTest, ARecordingReplaysToTheBit) {
+void ExpectRecordingReplays(const char* conf) {
   for (const bool begins_asleep : {false, true}) {
-    RecordedSleep program(GetParam(), TempFile("sleep"));
+    RecordedSleep program(conf, TempFile("sleep"));
     const trace::Snapshot recording = program.Run(begins_asleep);
     ExpectReplaysExactly(recording);
     ASSERT_EQ(recording.notes.size(), 1u);
@@ -323,6 +325,64 @@ TEST_P(SleepTest, ARecordingReplaysToTheBit) {
     const trace::Snapshot again = *trace::Decode(trace::Encode(recording));
     EXPECT_EQ(again.recording->facts, recording.recording->facts);
   }
+}
+
+TEST_P(SleepTest, ARecordingReplaysToTheBit) { ExpectRecordingReplays(GetParam()); }
+
+// Under settings without expandable segments a tagged pool has them all the same, and it alone.
+class TaggedPoolTest : public testing::Test {
+ protected:
+  static constexpr const char* kConf = "max_split_size_mb:64,report_leaks:False";
+  FaultyDevice device_{{.capacity_bytes = 256 * kMiB}};
+  CachingAllocator allocator_{&device_, core::Options(kConf)};
+};
+
+TEST_F(TaggedPoolTest, SleepsWhateverTheSettings) {
+  ASSERT_TRUE(allocator_.TagPool(kPool, "rollout").ok());
+  Block* live = *allocator_.Allocate(5 * kMiB, Stream{0}, kPool);
+  Block* small = *allocator_.Allocate(kKiB, Stream{0}, kPool);
+  Block* awake = *allocator_.Allocate(3 * kMiB, Stream{0});
+  EXPECT_TRUE(live->segment->is_expandable && small->segment->is_expandable);
+  EXPECT_FALSE(awake->segment->is_expandable);
+  Fill(live, 7);
+  const std::uint64_t address = live->address;
+  ASSERT_TRUE(allocator_.Sleep({.tags = {"rollout"}}).ok());
+  EXPECT_EQ(device_.used_bytes(), 20 * kMiB) << "the segment of cudaMalloc that is awake";
+  ASSERT_TRUE(allocator_.Wake({}).ok());
+  EXPECT_EQ(live->address, address);
+  EXPECT_TRUE(HoldsOnly(live, 7));
+  EXPECT_TRUE(allocator_.Validate().ok());
+}
+
+TEST_F(TaggedPoolTest, WhatItHadBeforeItsTagSaysWhyItCannotSleep) {
+  Block* before = *allocator_.Allocate(3 * kMiB, Stream{0}, kPool);
+  ASSERT_TRUE(allocator_.TagPool(kPool, "rollout").ok());
+  EXPECT_THAT(std::string(allocator_.Sleep({.tags = {"rollout"}}).status().message()),
+              HasSubstr("pool {0, 7} \"rollout\" cannot sleep: 20.00 MiB of it are of cudaMalloc"));
+  const std::uint64_t address = before->address;
+  allocator_.Free(before);
+  EXPECT_EQ((*allocator_.Allocate(2 * kMiB, Stream{0}, kPool))->address, address)
+      << "what is free there is used before pages are asked for";
+}
+
+TEST_F(TaggedPoolTest, AFailureSaysWhatPagesWouldServe) {
+  ASSERT_TRUE(allocator_.TagPool(kPool, "rollout").ok());
+  Block* live = *allocator_.Allocate(100 * kMiB, Stream{0}, kPool);
+  const absl::Status failed = allocator_.Allocate(157 * kMiB, Stream{0}, kPool).status();
+  EXPECT_THAT(std::string(failed.message()), HasSubstr("156.00 MiB"));
+  allocator_.Free(live);
+}
+
+TEST_F(TaggedPoolTest, RandomProgramsLoseNothing) { ExpectRandomProgramsLoseNothing("max_split_size_mb:64"); }
+TEST_F(TaggedPoolTest, ARecordingReplaysToTheBit) { ExpectRecordingReplays("max_split_size_mb:64"); }
+
+TEST_F(TaggedPoolTest, IsServedByADeviceWithoutVirtualMemory) {
+  device_.LackVirtualMemory();
+  ASSERT_TRUE(allocator_.TagPool(kPool, "rollout").ok());
+  Block* live = *allocator_.Allocate(3 * kMiB, Stream{0}, kPool);
+  EXPECT_FALSE(live->segment->is_expandable);
+  EXPECT_TRUE(absl::IsFailedPrecondition(allocator_.Sleep({.tags = {"rollout"}}).status()));
+  allocator_.Free(live);
 }
 
 }  // namespace
