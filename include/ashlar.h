@@ -180,9 +180,12 @@ ASHLAR_API ashlar_status ashlar_allocate_in_pool(ashlar_allocator* allocator, as
 
 /* --- sleep (docs/library/sleep.md) ---
  * Pools whose pages go back to the device for a while: their blocks and addresses stay, and what the blocks hold is
- * kept elsewhere. Only memory of expandable segments (expandable_segments:True, policy:ashlar) can sleep. */
-/* A name of the pool, which is made on first use with one user; several may have one name. What is free in it goes back
- * to the device as from a pool without users. ASHLAR_FAILED_PRECONDITION: a graph is being captured in it. */
+ * kept elsewhere. Only memory of expandable segments can sleep: that of tagged pools, and all of it under
+ * expandable_segments:True or policy:ashlar. */
+/* A name of the pool, which is made on first use with one user; several may have one name. Its new memory is of
+ * expandable segments from here on, whatever the settings, where the device has virtual memory management. What is free
+ * in it goes back to the device as from a pool without users. ASHLAR_FAILED_PRECONDITION: a graph is being captured in
+ * it. */
 ASHLAR_API ashlar_status ashlar_tag_pool(ashlar_allocator* allocator, ashlar_pool pool, const char* tag);
 enum {
   ASHLAR_KEEP_HOST = 0,    /* contents are copied to memory of the host, and beyond host_limit_bytes to a file */

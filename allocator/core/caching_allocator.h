@@ -181,9 +181,10 @@ class CachingAllocator {
   absl::Status EndCapture(PoolId pool);
 
   // --- sleep (ashlar/sleep.h, sleeper.h) ---
-  // Names the pool, made on first use with one user: several may have one name. What is free in it goes back to the
-  // device as from a pool without users. FailedPrecondition: a graph is being captured in it; InvalidArgument: it is
-  // the default pool, or the tag is empty.
+  // Names the pool, made on first use with one user: several may have one name. Its new memory is of expandable
+  // segments from here on, where the device has them. What is free in it goes back to the device as from a pool without
+  // users. FailedPrecondition: a graph is being captured in it; InvalidArgument: it is the default pool, or the tag is
+  // empty.
   absl::Status TagPool(PoolId pool, absl::string_view tag);
   // Empties the cache, waits for the streams that use the pools, keeps what live blocks hold, and gives all their pages
   // back. Frees go on; a request for such a pool is FailedPrecondition, and RecordStream leaves that in

@@ -22,7 +22,8 @@ ExplainedCause Explained(whatif::TestedCause cause, const trace::StackTable* sta
 // Of an optimizer in its first step.
 std::uint64_t BytesToCome(const std::vector<ExplainedCause>& causes) {
   for (const ExplainedCause& cause : causes) {
-    if (cause.finding.finding == analyses::Finding::kFound && cause.finding.to_come_bytes > 0) {
+    if (cause.finding.finding == analyses::Finding::kFound &&
+        cause.finding.kind == analyses::CauseKind::kOptimizerState) {
       return cause.finding.to_come_bytes;
     }
   }

@@ -172,9 +172,10 @@ class ASHLAR_EXPORT Allocator {
   absl::Status EndCapture(PoolId pool);
 
   // --- sleep (sleep.h, docs/library/sleep.md) ---
-  // Names the pool, made on first use with one user: several may have one name. What is free in it goes back to the
-  // device as from a pool without users. kFailedPrecondition: a graph is being captured in it; kInvalidArgument: it is
-  // the default pool, or the tag is empty.
+  // Names the pool, made on first use with one user: several may have one name. Its new memory is of expandable
+  // segments from here on, where the device has them. What is free in it goes back to the device as from a pool without
+  // users. kFailedPrecondition: a graph is being captured in it; kInvalidArgument: it is the default pool, or the tag
+  // is empty.
   absl::Status TagPool(PoolId pool, absl::string_view tag);
   // Empties the cache, waits for the streams that use the pools, keeps what live blocks hold, and gives all their pages
   // back; blocks and addresses stay. Until Wake the memory must not be touched: its blocks may be freed, a request for

@@ -162,7 +162,7 @@ def sleep(*tags, keep="host", host_limit=None, folder=None, device=None):
     """Gives back the memory of everything that was allocated under one of the tags, without tags of all: the bytes. Tensors
     stay, and must not be used until wake. `keep`: "host" keeps what they hold in memory of the host, at most `host_limit`
     bytes, and the rest in a file; "file" in a file of `folder`, which has no name; "nothing" loses it. Error where it
-    cannot be: without expandable_segments or policy:ashlar, while a graph is captured."""
+    cannot be: of memory without a tag, but under expandable_segments or policy:ashlar; while a graph is captured."""
     _expect_installed("sleep")
     return _torch_sleep.sleep(tags, keep, host_limit, folder, device)
 

@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 class TagsTest(unittest.TestCase):
     def setUp(self):
-        self.handle = c.open_allocator(conf="expandable_segments:True,report_leaks:False", memory=c.MEMORY_HOST,
+        self.handle = c.open_allocator(conf="report_leaks:False", memory=c.MEMORY_HOST,
                                        capacity_bytes=64 * MIB)
         self.addCleanup(c.close, self.handle)
         self.inside = []  # the pools whose scopes are open, the innermost last

@@ -355,11 +355,14 @@ bool EndsInLogits(const CauseContext& context, const ProgramMemory& memory, std:
   if (shortage.has_value() && shortage->request_bytes >= input && !IsAsLargeAs(shortage->request_bytes, bytes)) {
     return false;
   }
-  return std::none_of(memory.activations().begin() + static_cast<std::ptrdiff_t>(first), memory.activations().end(),
-                      [&](std::size_t index) {
-                        const std::uint64_t size = memory.RequestedBytes(index);
-                        return size >= input && !IsAsLargeAs(size, bytes);
-                      });
+  const auto begin = memory.activations().begin();
+  const auto end = memory.activations().end();
+  const auto at_first = begin + static_cast<std::ptrdiff_t>(first);
+  const auto is_alike = [&](std::size_t index) { return IsAsLargeAs(memory.RequestedBytes(index), bytes); };
+  // Layers before it make as much: it is one of them.
+  if (std::count_if(begin, at_first, is_alike) > std::count_if(at_first, end, is_alike)) return false;
+  return std::none_of(at_first, end,
+                      [&](std::size_t index) { return memory.RequestedBytes(index) >= input && !is_alike(index); });
 }
 
 // Whether a layer made it that may have so many outputs: torch.nn.Linear or the program's own lines, and no other

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -141,9 +142,33 @@ double YieldingWeight(const CauseFinding& finding, const std::vector<CauseFindin
   return out;
 }
 
+// Whether half of the blocks that hold segments are what a variable piles up, and that is no trifle beside the holes:
+// it makes them, and will make more.
+bool PilesUpBefore(const CauseFinding& leak, const CauseFinding& pinned) {
+  constexpr std::uint64_t kLeastPart = 5;
+  const bool may = leak.finding == Finding::kFound && leak.is_sickness && !leak.holders.empty() &&
+                   pinned.finding == Finding::kFound && !pinned.blocks.empty() &&
+                   kLeastPart * leak.bytes >= pinned.bytes;
+  const std::set<std::size_t> piled(leak.blocks.begin(), leak.blocks.end());
+  const auto is_piled = [&piled](std::size_t block) { return piled.count(block) > 0; };
+  return may && 2 * static_cast<std::size_t>(std::count_if(pinned.blocks.begin(), pinned.blocks.end(), is_piled)) >=
+                    pinned.blocks.size();
+}
+
+// Behind what piles up, which has the holes besides.
+void GiveHolesToTheirMakers(const std::vector<CauseFinding>& findings, std::map<CauseKind, double>& weights) {
+  for (const CauseFinding& pinned : findings) {
+    if (pinned.kind != CauseKind::kPinnedSegment) continue;
+    for (const CauseFinding& leak : findings) {
+      if (PilesUpBefore(leak, pinned)) weights[leak.kind] += Weight(pinned);
+    }
+  }
+}
+
 std::map<CauseKind, double> Weights(const std::vector<CauseFinding>& findings) {
   std::map<CauseKind, double> out;
   for (const CauseFinding& finding : findings) out[finding.kind] = Weight(finding);
+  GiveHolesToTheirMakers(findings, out);
   for (const CauseFinding& generic : findings) {
     if (!IsGenericHole(generic.kind) || generic.finding != Finding::kFound) continue;
     double most = 0;

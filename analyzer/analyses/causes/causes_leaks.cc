@@ -52,6 +52,7 @@ CauseFinding OwnedFinding(const CauseContext& context, CauseKind kind, const Lea
   CauseFinding out = Found(kind, leak.steps >= kSureSteps ? Confidence::kProven : Confidence::kLikely, leak.bytes);
   const std::vector<LiveBlock> blocks = BlocksOf(context, leak);
   out.stacks = StacksOf(blocks);
+  out.blocks = leak.blocks;
   out.holders = leak.holders;
   const std::string amount = absl::StrCat(FormatBytes(leak.bytes), " in ", blocks.size(), " blocks");
   if (leak.is_replaced) {

@@ -24,6 +24,7 @@ using timeline::EventIndex;
 constexpr double kLeastStateShare = 0.4;
 // At a failure.
 constexpr double kLeastStateOfFailure = 0.2;
+constexpr std::uint64_t kSmallRest = 8;  // of what is made: less than this part of it
 
 bool IsForeachFrame(const trace::Frame& frame) {
   return absl::StartsWith(frame.function, "_multi_tensor_") || absl::StrContains(frame.function, "_foreach_");
@@ -77,7 +78,18 @@ std::string FirstLine(const CauseContext& context, const CauseFinding& finding) 
   return finding.stacks.empty() ? "" : absl::StrCat("; most of it from ", LabelOf(context, finding.stacks.front()));
 }
 
+// Of the request that failed, where it was for a list of a multi-tensor optimizer; 0 otherwise.
+std::uint64_t BytesOfFailedList(const CauseContext& context) {
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  if (!shortage.has_value()) return 0;
+  const trace::Event& event = context.history->timeline->events()[static_cast<std::size_t>(context.history->moment)];
+  const bool is_list = event.stack != trace::kNoStack && AnyFrame(context, event.stack, IsForeachFrame);
+  return is_list ? shortage->request_bytes : 0;
+}
+
 // The first step ends in the middle of its state: what it made, and what the other gradients' parameters would get.
+// A multi-tensor optimizer makes its state before its lists: where those are asked for, and the gradients say of little
+// that it is still to come, nothing is.
 CauseFinding StateOfFirstStep(const CauseContext& context, const ProgramMemory& memory) {
   constexpr CauseKind kKind = CauseKind::kOptimizerState;
   const std::vector<std::size_t> state = StateBlocks(context, memory, timeline::kNever);
@@ -85,7 +97,9 @@ CauseFinding StateOfFirstStep(const CauseContext& context, const ProgramMemory& 
   const bool is_failure = ShortageAt(context).has_value();
   const std::uint64_t each = BlocksForEach(memory, state);
   const std::uint64_t all = each * memory.BytesOf(memory.gradients());
-  const std::uint64_t to_come = is_failure && !state.empty() ? all - std::min(all, made) : 0;
+  const std::uint64_t missing = is_failure && !state.empty() ? all - std::min(all, made) : 0;
+  const bool is_whole = BytesOfFailedList(context) > 0 && missing < made / kSmallRest;
+  const std::uint64_t to_come = is_whole ? 0 : missing;
   if (!IsMaterial(context, made + to_come)) {
     return Absent(kKind, absl::StrCat("the first optimizer step keeps ", FormatBytes(made)));
   }
@@ -93,6 +107,7 @@ CauseFinding StateOfFirstStep(const CauseContext& context, const ProgramMemory& 
   TakeBlocks(context, state, out);
   out.to_come_bytes = to_come;
   out.is_sickness = is_failure;
+  if (is_whole) out.yields_to_bytes = ShortageAt(context)->MissingBytes();
   out.evidence.push_back(absl::StrCat("the first optimizer step had made ", FormatBytes(made), " in ", state.size(),
                                       " blocks of state", FirstLine(context, out)));
   if (to_come > 0) {
@@ -202,15 +217,6 @@ CauseFinding DetectOptimizerState(const CauseContext& context) {
                                                            ProgramPartName(ProgramPart::kOptimizer));
   return is_inside && phases.size() == 1 ? StateOfFirstStep(context, memory)
                                          : StateHeld(context, memory, phases, is_inside);
-}
-
-// Of the request that failed, where it was for such a list; 0 otherwise.
-std::uint64_t BytesOfFailedList(const CauseContext& context) {
-  const std::optional<Shortage> shortage = ShortageAt(context);
-  if (!shortage.has_value()) return 0;
-  const trace::Event& event = context.history->timeline->events()[static_cast<std::size_t>(context.history->moment)];
-  const bool is_list = event.stack != trace::kNoStack && AnyFrame(context, event.stack, IsForeachFrame);
-  return is_list ? shortage->request_bytes : 0;
 }
 
 CauseFinding DetectOptimizerTemporaries(const CauseContext& context) {

@@ -172,10 +172,9 @@ std::vector<EventIndex> PassesAfterBackward(const timeline::Timeline& timeline, 
   return running < kLeastRounds ? std::vector<EventIndex>{} : begins;
 }
 
-}  // namespace
-
-std::vector<EventIndex> RoundsIn(const timeline::Timeline& timeline, const trace::StackTable* stacks,
-                                 EventRange range) {
+// As RoundsIn has it, by lines that are not among `others`.
+std::vector<EventIndex> RoundsOfOtherLines(const timeline::Timeline& timeline, const trace::StackTable* stacks,
+                                           EventRange range, const std::set<trace::StackId>& others) {
   if (stacks == nullptr) return {};
   absl::flat_hash_map<trace::StackId, std::vector<EventIndex>> places;
   std::vector<EventIndex> frees;
@@ -191,17 +190,44 @@ std::vector<EventIndex> RoundsIn(const timeline::Timeline& timeline, const trace
   const std::vector<EventIndex>* best = nullptr;
   for (const auto& [stack, events] : places) {
     if (best != nullptr && best->front() < events.front()) continue;  // before what takes longer to tell
-    if (events.size() < kLeastRounds || !IsProgramLine(*stacks, stack) || !DoRoundsFree(events, frees)) continue;
+    if (events.size() < kLeastRounds || others.count(stack) > 0) continue;
+    if (!IsProgramLine(*stacks, stack) || !DoRoundsFree(events, frees)) continue;
     best = &events;
   }
   return best == nullptr ? std::vector<EventIndex>{} : *best;
+}
+
+// The rounds of one loop of a program without steps after another. A later one is of lines that no round before made:
+// else it lies within the rounds of the first.
+std::vector<EventIndex> RoundsOfLoops(const timeline::Timeline& timeline, const trace::StackTable* stacks) {
+  std::vector<EventIndex> out = RoundsIn(timeline, stacks, {0, timeline.event_count()});
+  constexpr int kMostLoops = 16;  // each is a look at all that follows
+  std::set<trace::StackId> seen;
+  std::vector<EventIndex> next = out;
+  EventIndex at = 0;
+  for (int loop = 1; loop < kMostLoops && !next.empty(); ++loop) {
+    for (; at <= out.back(); ++at) {
+      const trace::Event& event = timeline.events()[static_cast<std::size_t>(at)];
+      if (event.action == trace::Action::kAlloc) seen.insert(event.stack);
+    }
+    next = RoundsOfOtherLines(timeline, stacks, {at, timeline.event_count()}, seen);
+    out.insert(out.end(), next.begin(), next.end());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<EventIndex> RoundsIn(const timeline::Timeline& timeline, const trace::StackTable* stacks,
+                                 EventRange range) {
+  return RoundsOfOtherLines(timeline, stacks, range, {});
 }
 
 Iterations::Iterations(const timeline::Timeline& timeline, const trace::StackTable* stacks,
                        absl::Span<const EventRange> steps) {
   const EventIndex end = timeline.event_count();
   if (steps.empty()) {
-    begins_ = RoundsIn(timeline, stacks, {0, end});
+    begins_ = RoundsOfLoops(timeline, stacks);
     return;
   }
   begins_ = RoundsIn(timeline, stacks, {0, steps.front().begin});

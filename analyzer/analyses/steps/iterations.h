@@ -3,7 +3,8 @@
 // line outside of all modules, optimizers and backward passes that allocates again and again: the batch, the loss. The
 // layers of one pass are no iterations, since their lines lie in a module. After the last step, passes without any line
 // of the program's own between them show by making again and again what the pass of a step makes. Where the steps are
-// epochs, the rounds of the evaluation that ends one are iterations of their own.
+// epochs, the rounds of the evaluation that ends one are iterations of their own. A program without steps may have one
+// such loop after another.
 //
 //   const Iterations iterations(timeline, stacks, steps);
 //   iterations.At(block.alloc_event);  // 0: before the first boundary
