@@ -24,7 +24,7 @@ using timeline::EventIndex;
 constexpr double kLeastStateShare = 0.4;
 // At a failure.
 constexpr double kLeastStateOfFailure = 0.2;
-constexpr std::uint64_t kSmallRest = 8;  // of what is made: less than this part of it
+constexpr std::uint64_t kSmallRest = 8;  // of the gradients: up to this part of them
 
 bool IsForeachFrame(const trace::Frame& frame) {
   return absl::StartsWith(frame.function, "_multi_tensor_") || absl::StrContains(frame.function, "_foreach_");
@@ -87,9 +87,15 @@ std::uint64_t BytesOfFailedList(const CauseContext& context) {
   return is_list ? shortage->request_bytes : 0;
 }
 
+// A multi-tensor optimizer makes the state of a group before its lists. Other groups may be still to come, unless the
+// state is nearly a whole number of times as large as all gradients.
+bool IsWhole(std::uint64_t state_bytes, std::uint64_t gradient_bytes) {
+  if (gradient_bytes == 0 || state_bytes < gradient_bytes - gradient_bytes / kSmallRest) return false;
+  const std::uint64_t rest = state_bytes % gradient_bytes;
+  return std::min(rest, gradient_bytes - rest) <= gradient_bytes / kSmallRest;
+}
+
 // The first step ends in the middle of its state: what it made, and what the other gradients' parameters would get.
-// A multi-tensor optimizer makes its state before its lists: where those are asked for, and the gradients say of little
-// that it is still to come, nothing is.
 CauseFinding StateOfFirstStep(const CauseContext& context, const ProgramMemory& memory) {
   constexpr CauseKind kKind = CauseKind::kOptimizerState;
   const std::vector<std::size_t> state = StateBlocks(context, memory, timeline::kNever);
@@ -97,9 +103,8 @@ CauseFinding StateOfFirstStep(const CauseContext& context, const ProgramMemory& 
   const bool is_failure = ShortageAt(context).has_value();
   const std::uint64_t each = BlocksForEach(memory, state);
   const std::uint64_t all = each * memory.BytesOf(memory.gradients());
-  const std::uint64_t missing = is_failure && !state.empty() ? all - std::min(all, made) : 0;
-  const bool is_whole = BytesOfFailedList(context) > 0 && missing < made / kSmallRest;
-  const std::uint64_t to_come = is_whole ? 0 : missing;
+  const bool is_whole = BytesOfFailedList(context) > 0 && IsWhole(made, memory.BytesOf(memory.gradients()));
+  const std::uint64_t to_come = is_failure && !state.empty() && !is_whole ? all - std::min(all, made) : 0;
   if (!IsMaterial(context, made + to_come)) {
     return Absent(kKind, absl::StrCat("the first optimizer step keeps ", FormatBytes(made)));
   }

@@ -431,6 +431,31 @@ TEST(OwnedCausesTest, TheListThatFailedIsATemporaryOfTheOptimizer) {
   EXPECT_EQ(found.to_come_bytes, 13 * kGiB);
 }
 
+// The first step has all of its state: what it asks for then are its lists.
+TEST(OwnedCausesTest, ListsComeBeforeAStateThatIsWhole) {
+  for (const bool is_whole : {true, false}) {
+    OwnedRun run(kGiB);
+    run.Weights("model");
+    Blocks saved;
+    Blocks gradients;
+    Forward(run.run(), 6, 2 * kMiB, saved);
+    Backward(run.run(), 6, 32 * kMiB, saved, gradients);
+    run.run().At({{"/lib/torch/optim/adam.py", 150, "_init_group"}, kMain});
+    for (int i = 0; i < (is_whole ? 12 : 9); ++i) {
+      run.Keep(32 * kMiB, OwnerNamed("optimizer_state", "optimizer.state[].exp_avg"));
+    }
+    run.run().At({{"/lib/torch/optim/adam.py", 600, "_multi_tensor_adam"}, kMain});
+    run.Keep(96 * kMiB, OwnerNamed("temporary", ""));
+    run.run().Fail(is_whole ? 96 * kMiB : 192 * kMiB);
+    const Diagnosis diagnosis(run.Finish());
+    const CauseFinding state = diagnosis.Of(CauseKind::kOptimizerState);
+    ASSERT_EQ(state.finding, Finding::kFound) << SaidOf(state);
+    EXPECT_EQ(state.to_come_bytes == 0, is_whole);
+    ASSERT_FALSE(diagnosis.Found().empty());
+    EXPECT_EQ(diagnosis.Found().front().kind == CauseKind::kOptimizerTemporaries, is_whole);
+  }
+}
+
 // They are told by their sizes, so no more than likely, and no variable is named.
 TEST(OwnedCausesTest, CastsThatAutocastKeepsAreCopiesOfTheModel) {
   OwnedRun run;

@@ -181,6 +181,21 @@ TEST(CausesShapesTest, LargeBlocksThatNoWeightMakesAreNoLogits) {
   EXPECT_EQ(Diagnosis(input).Of(CauseKind::kLogitsSpike).finding, Finding::kAbsent);
 }
 
+// By chance sizes are those of an output layer, as where all are powers of two.
+TEST(CausesShapesTest, WhatLayersBeforeItMakeTooIsNoLogits) {
+  for (const int layers : {0, 6}) {
+    SeededRun run({.conf = "expandable_segments:True", .capacity_bytes = 80 * kGiB});
+    run.At({{"model.py", 12, "__init__"}, kShapesMain});
+    run.Allocate(16 * kMiB);  // 8,192 x 512
+    run.At({{"model.py", 42, "forward"}, kShapesMain});
+    for (int layer = 0; layer < layers; ++layer) run.Allocate(64 * kMiB);
+    run.Allocate(8 * kMiB);  // 4,096 rows of 512
+    for (int i = 0; i < 2; ++i) run.Allocate(128 * kMiB);
+    const SeededInput input = run.Finish();
+    EXPECT_EQ(Diagnosis(input).Of(CauseKind::kLogitsSpike).finding, layers == 0 ? Finding::kFound : Finding::kAbsent);
+  }
+}
+
 // A pool for each graph; the first is the widest.
 SeededInput GraphsWithAPoolEach(const std::vector<std::uint64_t>& pools_bytes) {
   SeededRun run({.capacity_bytes = 80 * kGiB, .has_pool_ids = true});

@@ -55,6 +55,53 @@ TEST(OwnedGrowthTest, APartOfAnEvaluationThatIsJoinedToTheOthers) {
   }
 }
 
+// A loop that ends before another begins: the rounds of the later one are no part of the first one's last round.
+TEST(OwnedGrowthTest, WhatALaterLoopKeepsWhereTheProgramHasNoSteps) {
+  OwnedRun run;
+  run.Weights("model");
+  const auto pass = [&run](const SeededFrame& at, std::uint64_t size) {
+    run.run().At({at, kMain});
+    core::Block* const batch = run.run().Allocate(size);
+    run.run().At({kOwnersForward, kMain});
+    run.run().Free(run.run().Allocate(size));
+    run.run().Free(batch);
+  };
+  for (const std::uint64_t mib : {4, 9, 6}) pass({"train.py", 20, "fit"}, mib * kMiB);
+  for (const std::uint64_t mib : {5, 12, 7, 15, 6, 11}) {
+    pass({"train.py", 60, "scene"}, mib * kMiB);
+    run.run().At({{"train.py", 69, "report"}, kMain});
+    run.Keep(32 * kMiB, OwnerNamed("element", "report.probabilities[]"));
+  }
+  run.run().At({{"train.py", 60, "scene"}, kMain});
+  run.run().Allocate(4 * kMiB);
+  const SeededInput input = run.FailInPass();
+  EXPECT_TRUE(Diagnosis(input).context().history->steps.steps.empty());
+  ExpectFirst(input, CauseKind::kOutputsKept, "report.probabilities[]");
+}
+
+// What piles up holds a segment each time: the holes are its doing.
+TEST(OwnedGrowthTest, HolesBehindWhatPilesUpAreItsOwn) {
+  OwnedRun run(6 * kGiB);
+  run.Weights("model");
+  for (std::size_t round = 0; round < 4; ++round) {
+    run.run().At({{"train.py", 20, "load_batch"}, kMain});
+    run.run().Free(run.run().Allocate(kGiB));
+    run.run().At({kOwnersForward, kMain});
+    Blocks others;
+    for (std::size_t i = 0; i <= round; ++i) others.push_back(run.run().Allocate(768 * kMiB));
+    run.run().At({{"train.py", 45, "embed"}, kMain});
+    run.Keep(256 * kMiB, OwnerNamed("element", "pending[]"));
+    run.run().Free(others);
+  }
+  run.run().At({{"train.py", 20, "load_batch"}, kMain});
+  run.run().Free(run.run().Allocate(kMiB));
+  run.run().At({kOwnersForward, kMain});
+  run.run().Fail(2 * kGiB);
+  const SeededInput input = run.Finish();
+  EXPECT_EQ(Diagnosis(input).Of(CauseKind::kPinnedSegment).finding, analyses::Finding::kFound);
+  ExpectFirst(input, CauseKind::kOutputsKept, "pending[]");
+}
+
 // A product with a tensor that grows is larger each time, and keeps nothing of earlier steps.
 TEST(OwnedGrowthTest, WhatIsComputedFromATensorThatGrowsIsNoCauseBesideIt) {
   OwnedRun run;
