@@ -62,6 +62,39 @@ SICK_TOO = [
     Seed('fewshot_maml', '4GiB', ('graph_kept_alive',), True, has_bytes=False),
 ]
 
+# By a third.
+SICK_LATER = [
+    Seed('load_forecast', '6GiB', GRAPH, True, has_bytes=False),
+    Seed('dcgan', '8GiB', GRAPH, True, has_bytes=False),
+    Seed('ner_finetune', '5GiB', EVAL_OUTPUTS, True, has_bytes=False),
+    Seed('road_segmentation', '4GiB', EVAL_OUTPUTS, True, has_bytes=False),
+    Seed('simclr_probe', '6GiB', ('eval_without_no_grad', 'graph_kept_alive'), True, has_bytes=False),
+    Seed('caption_service', '7GiB', EXCEPTION + ('reference_cycle',), True, has_bytes=False),
+    Seed('distill', '5GiB', GRADIENTS, True, has_bytes=False),
+    Seed('neuron_atlas', '5GiB', HOOKS + ('outputs_kept',), True, has_bytes=False),
+    Seed('streaming_asr', '4GiB', ('kv_cache_grows', 'outputs_kept'), True, has_bytes=False),
+    Seed('resume_average', '2.5GiB', ('loaded_twice',) + COPIES, True, has_bytes=False),
+    Seed('code_lm', '8GiB', ('logits_spike',), True, has_bytes=False),
+    Seed('nerf', '3GiB', LONG, True, has_bytes=False),
+    Seed('soup', '2GiB', COPIES + ('outputs_kept',), True, has_bytes=False),
+    Seed('credit_folds', '2GiB', ('optimizer_state',) + COPIES, True, has_bytes=False),
+    Seed('weather_emulator', '10GiB', ('optimizer_temporaries',), True, has_bytes=False),
+    Seed('help_center', '3GiB', ('outputs_kept',), True, has_bytes=False),
+    Seed('slide_scanner', '4GiB', OUTPUTS, True, has_bytes=False),
+    Seed('ad_ranker', '5GiB', ('private_pools',), True, has_bytes=False),
+    Seed('hex_search', '3GiB', ('reference_cycle',), True, has_bytes=False),
+    Seed('vessel_tracker', '8GiB', ('memory_fraction',), True, has_bytes=False),
+    Seed('protein_encoder', '3GiB', SCORES, True, has_bytes=False),
+    Seed('rbf_layers', '2.25GiB', SAVED, True, has_bytes=False),
+    Seed('flow_window', '3.6GiB', ('rounding',), True, has_bytes=False),
+    Seed('stale_sgd', '2.5GiB', ('optimizer_state', 'outputs_kept'), True, has_bytes=False),
+    Seed('offline_llm', '8GiB', ('capacity',), True, has_bytes=False),
+    Seed('brain_volumes', '6GiB', SAVED + ('capacity',), True, has_bytes=False),
+    Seed('full_finetune', '12GiB', ('optimizer_state', 'capacity', 'optimizer_temporaries'), True, has_bytes=False),
+    Seed('ppo_arm', '3GiB', ('outputs_kept',), True, has_bytes=False),
+    Seed('keyframes', '5GiB', ('medium_requests', 'pinned_segment', 'not_expandable'), True, has_bytes=False),
+]
+
 HEALTHY = [
     Seed('cyclegan_pool', '6GiB'),
     Seed('ppo_rollouts', '6GiB', conf=EXPANDABLE),
@@ -69,6 +102,9 @@ HEALTHY = [
     Seed('chat_static_cache', '6GiB'),
     Seed('hashgrid_scene', '1.5GiB'),
     Seed('fraud_graph', '3.5GiB', conf=EXPANDABLE),
+    Seed('ddpm_tiles', '8GiB', conf=EXPANDABLE),
+    Seed('beam_translate', '2.7GiB', conf=EXPANDABLE),
+    Seed('lr_sweep', '3.3GiB', conf=EXPANDABLE),
 ]
 
-PAGE_READERS = SICK + SICK_TOO + HEALTHY
+PAGE_READERS = SICK + SICK_TOO + SICK_LATER + HEALTHY
