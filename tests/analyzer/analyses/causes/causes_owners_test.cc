@@ -456,6 +456,19 @@ TEST(OwnedCausesTest, ListsComeBeforeAStateThatIsWhole) {
   }
 }
 
+// The first pass fails in its first layers: what their frames have is no data.
+TEST(OwnedCausesTest, WhatTheCallUnderWayHasIsNotFromTheSetup) {
+  for (const bool is_in_call : {true, false}) {
+    OwnedRun run(4 * kGiB);
+    run.Weights("model");
+    run.run().At({{"train.py", 24, "embed"}, kMain});
+    run.Keep(2 * kGiB,
+             OwnerNamed("local", "x", is_in_call ? std::vector<std::string>{"in_call"} : std::vector<std::string>{}));
+    const CauseFinding found = Diagnosis(run.Fail()).Of(CauseKind::kLongLivedTensor);
+    EXPECT_EQ(found.finding, is_in_call ? Finding::kAbsent : Finding::kFound) << SaidOf(found);
+  }
+}
+
 // They are told by their sizes, so no more than likely, and no variable is named.
 TEST(OwnedCausesTest, CastsThatAutocastKeepsAreCopiesOfTheModel) {
   OwnedRun run;
