@@ -351,6 +351,28 @@ const Fields<cli::MadeUpSum>& FieldsOf<cli::MadeUpSum>() {
 }
 
 template <>
+const Fields<cli::GivenValue>& FieldsOf<cli::GivenValue>() {
+  using cli::GivenValue;
+  static const auto* fields = new Fields<GivenValue>(
+      Fields<GivenValue>("given_value")
+          .Add("flag", &GivenValue::flag, "As given: FILE:LINE=VALUE.")
+          .Add("reads", &GivenValue::reads, "How often the line read it; 0: the line read no value of a device.")
+          .AddNonEmpty("why_not", &GivenValue::why_not,
+                       "Why a read of the line was not given it, such as of a type that cannot hold it; else null."));
+  return *fields;
+}
+
+template <>
+const Fields<cli::ReadingLine>& FieldsOf<cli::ReadingLine>() {
+  using cli::ReadingLine;
+  static const auto* fields =
+      new Fields<ReadingLine>(Fields<ReadingLine>("reading_line")
+                                  .Add("line", &ReadingLine::line, "Of the program.")
+                                  .Add("count", &ReadingLine::count, "How many values it read."));
+  return *fields;
+}
+
+template <>
 const Fields<cli::Assumption>& FieldsOf<cli::Assumption>() {
   using cli::Assumption;
   static const auto* fields =
@@ -490,6 +512,9 @@ const Fields<cli::RunReport>& FieldsOf<cli::RunReport>() {
           .Add(
               "made_up", [](const auto& of) { return cli::MadeUpSum{cli::MadeUpTotal(of), cli::MadeUpValues(of)}; },
               "Reads of what only a kernel would have written.")
+          .Add("given_values", &cli::GivenValues, "What came of each --value, in their order.")
+          .Add("value_reads", &cli::ReadingLines,
+               "Under --value, the lines of the program that read values of the device, known ones among them.")
           .Add(
               "account", [](const auto& of) { return cli::AccountOf(of); },
               "Whose the memory of a device is, and what libraries take beside it; null: no process left its "

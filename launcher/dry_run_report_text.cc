@@ -372,6 +372,16 @@ void AppendCards(const RunReport& r, std::string& out) {
   AppendCardsEnd(r, LeastCard(*r.cards, is_whole), out);
 }
 
+// How to give the first line of Python another value; empty: there is none.
+std::string OtherValueOf(const std::vector<MadeUpValue>& values) {
+  for (const MadeUpValue& value : values) {
+    const std::string place = value.line.substr(0, value.line.rfind(' '));
+    if (absl::StrContains(place, ".py:"))
+      return absl::StrCat("; --value ", Printable(place), "=V gives one line another");
+  }
+  return "";
+}
+
 void AppendMadeUp(const RunReport& r, std::string& out) {
   const std::uint64_t total = MadeUpTotal(r);
   if (total == 0) return;
@@ -383,7 +393,10 @@ void AppendMadeUp(const RunReport& r, std::string& out) {
                            Shortened(Printable(values[i].line), kLabelWidth));
   }
   if (values.size() > kMostLines) absl::StrAppend(&out, "  and ", values.size() - kMostLines, " lines more: --json\n");
-  absl::StrAppend(&out, "  only a kernel would have written them; they read as ", r.machine.values, " (--values)\n");
+  out += "  ";
+  AppendWrapped(absl::StrCat("only a kernel would have written them; they read as ", r.machine.values, " (--values)",
+                             OtherValueOf(values)),
+                2, out);
 }
 
 std::string IntervalText(const libraries::BytesBetween& bytes) {

@@ -106,6 +106,13 @@ TorchInfo TorchOf(const json& file) {
   out.not_kept = Get<std::string>(file, "not_kept");
   out.failures = Get<std::uint64_t>(file, "num_failures");
   out.routing_choices = Get<std::uint64_t>(file, "routing_choices");
+  for (const json& value : GetArray(file, "given_values")) {
+    out.given_values.push_back(
+        {Get<std::string>(value, "flag"), Get<std::uint64_t>(value, "reads"), Get<std::string>(value, "why_not")});
+  }
+  for (const json& line : GetArray(file, "value_reads")) {
+    out.reading_lines.push_back({Get<std::string>(line, "line"), Get<std::uint64_t>(line, "count")});
+  }
   if (file.contains("exit") && file["exit"].is_number_integer()) out.exit_code = file["exit"].get<std::int64_t>();
   for (const json& device : GetArray(file, "devices")) {
     out.devices.push_back({Get<int>(device, "index"), Get<std::uint64_t>(device, "peak_allocated"),

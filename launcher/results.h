@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "analyzer/libraries/nccl_memory.h"
+#include "launcher/value_flags.h"
 
 namespace ashlar::cli {
 
@@ -97,6 +98,8 @@ struct TorchInfo {
   std::string not_kept;               // why there is no history of its allocator; empty: there is
   std::uint64_t failures = 0;         // out-of-memory errors that were seen
   std::uint64_t routing_choices = 0;  // of routers of experts, that --routing gave
+  std::vector<GivenValue> given_values;
+  std::vector<ReadingLine> reading_lines;  // where values were given
 };
 
 // What JAX says of the memory that it reserved at its start.

@@ -11,6 +11,7 @@ peaks       the peaks of a process, resets by the program or not
 held_peaks  when who holds the memory is looked at: at new peaks
 library     the preloaded library's functions
 values      operations on small tensors are run for real, beside their launch
+reads       what lines of the program read, as the user gives it
 routing     the choices of routers of experts, by a rule
 schemas     what an operation reads, writes and makes
 aliases     a CPU tensor over the bytes of a device tensor

@@ -14,7 +14,7 @@ _WRITTEN = {name: ("running_mean", "running_var") for name in ("native_batch_nor
 # They read nothing of what they write.
 _OVERWRITES = ("copy_", "fill_", "zero_", "_foreach_zero_", "_foreach_copy_", "set_data")
 # They read a value of their own scratch memory only where an index is a mask.
-_MASKS = ("index", "index_put", "index_put_", "_index_put_impl_")
+MASKS = ("index", "index_put", "index_put_", "_index_put_impl_")
 # Of their tensor they read the shape only.
 _LIKE = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
 COPIES = ("copy_", "_to_copy", "clone", "_copy_from")
@@ -27,7 +27,7 @@ def _is_write(info):
 
 class Plan(object):
     """kind, and for COMPUTED: written (argument -> is its old value read), overwrites, random,
-    reads_inside (a value, to know its shape or its answer), has_device, has_generator, copies."""
+    reads_inside (a value, to know its shape or its answer), gives_number (to the host), has_device, has_generator, copies."""
 
     FAILURES = 8  # in a row: then it is not tried any more
 
@@ -46,7 +46,8 @@ class Plan(object):
                 overwritten = self.name in _OVERWRITES and argument is schema.arguments[0]
                 self.written[argument.name] = not (overwritten or argument.is_out)
         tags = str(getattr(func, "tags", ()))
-        self.reads_inside = self.name in _MASKS or (
+        self.gives_number = "data_dependent_output" in tags or self.name == "_local_scalar_dense"
+        self.reads_inside = self.name in MASKS or (
             self.name != "_local_scalar_dense" and ("dynamic_output_shape" in tags or "data_dependent_output" in tags)
         )
         self.overwrites = not all(self.written.values())

@@ -13,6 +13,8 @@ export type DryRun = {
   processes: Process[];
   cards: Cards | null;
   made_up: MadeUp;
+  given_values: GivenValue[];
+  value_reads: ReadingLine[];
   account: Account | null;
   assumptions: Assumption[];
   not_supported: Call[];
@@ -176,6 +178,17 @@ export type MadeUpLine = {
   line: string;
   count: number;
   bytes: number;
+};
+
+export type GivenValue = {
+  flag: string;
+  reads: number;
+  why_not: string | null;
+};
+
+export type ReadingLine = {
+  line: string;
+  count: number;
 };
 
 export type Account = {
