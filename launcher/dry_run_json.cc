@@ -193,6 +193,19 @@ const Fields<cli::JaxInfo>& FieldsOf<cli::JaxInfo>() {
 }
 
 template <>
+const Fields<cli::VllmInfo>& FieldsOf<cli::VllmInfo>() {
+  using cli::VllmInfo;
+  static const auto* fields = new Fields<VllmInfo>(
+      Fields<VllmInfo>("vllm")
+          .Add("weights_bytes", &VllmInfo::weights_bytes, "Of the model.")
+          .Add("activations_bytes", &VllmInfo::activations_bytes, "Of a step, at most.")
+          .Add("graphs_bytes", &VllmInfo::graphs_bytes, "Of CUDA graphs, as it estimates them.")
+          .Add("kv_cache_bytes", &VllmInfo::kv_cache_bytes, "What it took for its KV cache.")
+          .Add("requested_bytes", &VllmInfo::requested_bytes, "Of the device, by its gpu_memory_utilization."));
+  return *fields;
+}
+
+template <>
 const Fields<cli::ProcessRun>& FieldsOf<cli::ProcessRun>() {
   using cli::ProcessRun;
   static const auto* fields = new Fields<ProcessRun>(
@@ -207,7 +220,9 @@ const Fields<cli::ProcessRun>& FieldsOf<cli::ProcessRun>() {
               "Whether it was killed or aborted while it held memory of a device.")
           .Add("books", &ProcessRun::books, "Of the preloaded library; null where the process was killed.")
           .Add("torch", &ProcessRun::torch, "What PyTorch's allocator says; null without PyTorch.")
-          .Add("jax", &ProcessRun::jax, "What JAX's allocator says at the end; null without JAX."));
+          .Add("jax", &ProcessRun::jax, "What JAX's allocator says at the end; null without JAX.")
+          .Add("vllm", &ProcessRun::vllm,
+               "What vLLM measured of itself before it made its KV cache; null where it did not."));
   return *fields;
 }
 

@@ -404,6 +404,18 @@ std::string IntervalText(const libraries::BytesBetween& bytes) {
   return absl::StrCat(FormatBytes(bytes.least_bytes), " to ", FormatBytes(bytes.most_bytes));
 }
 
+// What vLLM has of its allocator's row.
+void AppendVllm(const ProcessRun& run, std::string& out) {
+  if (!run.vllm.has_value()) return;
+  out += "    ";
+  AppendWrapped(
+      absl::StrCat("vLLM of ", run.Name(), ", as it measured itself: weights ", FormatBytes(run.vllm->weights_bytes),
+                   ", activations ", FormatBytes(run.vllm->activations_bytes), ", CUDA graphs ",
+                   FormatBytes(run.vllm->graphs_bytes), ", KV cache ", FormatBytes(run.vllm->kv_cache_bytes),
+                   " of the ", FormatBytes(run.vllm->requested_bytes), " that it asks for"),
+      4, out);
+}
+
 void AppendAccount(const RunReport& r, std::string& out) {
   const std::optional<DeviceAccount> account = AccountOf(r);
   if (!account.has_value()) return;
@@ -419,6 +431,7 @@ void AppendAccount(const RunReport& r, std::string& out) {
                                Printable(part.source)),
                   4, out);
   }
+  for (const ProcessRun& run : r.results.runs) AppendVllm(run, out);
 }
 
 void AppendAssumed(const RunReport& r, std::string& out) {

@@ -131,6 +131,12 @@ JaxInfo JaxOf(const json& file) {
   return out;
 }
 
+VllmInfo VllmOf(const json& file) {
+  const auto bytes = [&file](const char* key) { return Get<std::uint64_t>(file, key); };
+  return {bytes("weights_bytes"), bytes("activations_bytes"), bytes("graphs_bytes"), bytes("kv_cache_bytes"),
+          bytes("requested_bytes")};
+}
+
 // "oom-4242-1.pickle": the kind, the process and which of its files.
 struct FileName {
   std::string kind;
@@ -219,7 +225,7 @@ class Reader {
   }
 
   void ReadJson(const std::string& path, const std::string& name, const FileName& of) {
-    if (of.kind != "process" && of.kind != "info" && of.kind != "jax") return;
+    if (of.kind != "process" && of.kind != "info" && of.kind != "jax" && of.kind != "vllm") return;
     const absl::StatusOr<std::string> bytes =
         formats::ReadInput(path, {.max_bytes = kMostReportBytes, .files_only = true});
     const json file = bytes.ok() ? json::parse(formats::ToUtf8(*bytes), nullptr, /*allow_exceptions=*/false) : json();
@@ -234,6 +240,8 @@ class Reader {
       run.books = AccountingOf(file);
     } else if (of.kind == "jax") {
       run.jax = JaxOf(file);
+    } else if (of.kind == "vllm") {
+      run.vllm = VllmOf(file);
     } else {
       run.torch = TorchOf(file);
       run.rank = GetRank(file, "rank");

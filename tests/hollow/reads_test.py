@@ -47,6 +47,22 @@ print(json.dumps(seen))
 """
 
 
+# Operations that come whole under inference_mode, and give a view or a copy.
+INFERENCE = """
+import json, sys, torch
+with torch.inference_mode():
+    x = torch.arange(6, device=sys.argv[1]).view(2, 3)
+    copies = [x.t().reshape(6), x.t().contiguous(), x.float(), x.to(torch.zeros(1, dtype=torch.int32, device=sys.argv[1])), x.t().flatten()]
+    seen = [x.cpu().tolist(), x.to("cpu", non_blocking=True, copy=True).tolist()] + [copy.tolist() for copy in copies]
+    seen.append(torch.tensor([7, 8]).to(sys.argv[1]).tolist())
+    seen.append(torch.eye(2, device=sys.argv[1]).to_sparse().to(torch.float64).shape)
+    view = x.reshape(6)
+    view += 1
+    seen += [x.tolist(), view.tolist(), int(view.max())]
+print(json.dumps(seen))
+"""
+
+
 def flag(text, name, value, file="program.py"):
     (line,) = [i for i, line in enumerate(text.splitlines(), 1) if line.endswith("# " + name)]
     return ["--value", "%s:%d=%s" % (file, line, value)]
@@ -122,6 +138,16 @@ class Runs(unittest.TestCase):
         self.assertIn("read no value of the device; lines that did: program.py:5 <module> (once)", words)
         made_up = [line["line"] for line in report["made_up"]["lines"]]
         self.assertEqual(len(made_up), 1, made_up)  # the read that was given none
+
+    def test_under_inference_mode_values_are_those_of_the_host(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "program.py")
+            with open(program, "w") as out:
+                out.write(INFERENCE)
+            seen, report, words = self.dry_run([], program, "cuda")
+            plain = subprocess.run([sys.executable, program, "cpu"], stdout=subprocess.PIPE, check=True).stdout
+        self.assertEqual(seen, json.loads(plain))
+        self.assertNotIn("no small values", words)
 
     def test_memory_is_as_where_the_program_has_the_values(self):
         sys.path.insert(0, os.path.dirname(PROGRAM))

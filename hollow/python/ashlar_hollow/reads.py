@@ -76,11 +76,15 @@ class Reads(object):
         if plan.gives_number:
             return NUMBER
         if plan.copies:
-            to = args[0] if plan.name == "copy_" else None
-            is_to_host = not operation.on_device(to) if to is not None else _is_host(self.torch, kwargs.get("device"))
-            return TENSOR if is_to_host else None
+            return TENSOR if self._is_to_host(plan, args, kwargs) else None
         is_count = plan.name in COUNTS or (plan.name in schemas.MASKS and self._masks(arguments))
         return COUNT if is_count and plan.reads_inside else None
+
+    def _is_to_host(self, plan, args, kwargs):
+        if plan.name == "copy_":
+            return not operation.on_device(args[0])
+        devices = [device for device in [kwargs.get("device")] + list(args[1:]) if isinstance(device, self.torch.device)]
+        return bool(devices) and devices[0].type == "cpu"
 
     def _masks(self, arguments):
         return [t for t in arguments.read[1:] if t.dtype in (self.torch.bool, self.torch.uint8)]
@@ -151,10 +155,6 @@ class Read(object):
             elements = self.elements
             made.copy_(elements.reshape(made.shape) if elements.dim() else elements)
         return made
-
-
-def _is_host(torch, device):
-    return device is not None and torch.device(device).type == "cpu"
 
 
 def _is_real(dtype):

@@ -17,7 +17,9 @@ _OVERWRITES = ("copy_", "fill_", "zero_", "_foreach_zero_", "_foreach_copy_", "s
 MASKS = ("index", "index_put", "index_put_", "_index_put_impl_")
 # Of their tensor they read the shape only.
 _LIKE = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
-COPIES = ("copy_", "_to_copy", "clone", "_copy_from")
+# Under torch.inference_mode they come whole: some give a view, some a copy.
+_PERHAPS_COPIES = ("to", "contiguous", "reshape", "reshape_as", "flatten", "type_as")
+COPIES = ("copy_", "_to_copy", "clone", "_copy_from") + _PERHAPS_COPIES
 _COLLECTIVES = ("c10d", "_c10d_functional", "c10d_functional", "_c10d_functional_autograd", "symm_mem")
 
 
@@ -36,7 +38,7 @@ class Plan(object):
         self.name = schema.name.rpartition("::")[2]
         self.names = [argument.name for argument in schema.arguments]
         self.kind = self._kind(schema)
-        self.copies = self.name in COPIES
+        self.copies, self.perhaps_copies = self.name in COPIES, self.name in _PERHAPS_COPIES
         self.has_device = "device" in self.names
         self.has_generator = "generator" in self.names
         self.random = self.has_generator or "nondeterministic_seeded" in str(getattr(func, "tags", ()))
@@ -60,7 +62,8 @@ class Plan(object):
             return COLLECTIVE
         if self.name in _SHAPES or namespace in ("prim", "profiler"):
             return VIEW
-        if any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns):
+        is_view = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
+        if is_view and self.name not in _PERHAPS_COPIES:
             return VIEW
         if self.name in _EMPTY:
             return EMPTY

@@ -88,6 +88,8 @@ class Values(object):
         held_peaks.made(outputs)
         if given.written:
             outputs = [t for t in outputs if not any(t is w for w in given.written)]
+        if plan.perhaps_copies and any(aliases.share(self.torch, t, read) for t in outputs for read in given.read):
+            return made  # a view
         if not (given.read or given.written or outputs) or plan.kind == COLLECTIVE:
             return made  # nothing of the device; or the library moves the bytes, and tells
         if host is not None and operation.pairs(self.torch, outputs, self.limit) is not None:

@@ -130,6 +130,15 @@ class Jax:
 
 
 @dataclasses.dataclass(frozen=True)
+class Vllm:
+    weights_bytes: int  # Of the model.
+    activations_bytes: int  # Of a step, at most.
+    graphs_bytes: int  # Of CUDA graphs, as it estimates them.
+    kv_cache_bytes: int  # What it took for its KV cache.
+    requested_bytes: int  # Of the device, by its gpu_memory_utilization.
+
+
+@dataclasses.dataclass(frozen=True)
 class Process:
     pid: int  # The process's number.
     rank: Optional[int]  # Of a job of several.
@@ -138,6 +147,7 @@ class Process:
     books: Optional[Books]  # Of the preloaded library; null where the process was killed.
     torch: Optional[Torch]  # What PyTorch's allocator says; null without PyTorch.
     jax: Optional[Jax]  # What JAX's allocator says at the end; null without JAX.
+    vllm: Optional[Vllm]  # What vLLM measured of itself before it made its KV cache; null where it did not.
 
 
 @dataclasses.dataclass(frozen=True)

@@ -78,6 +78,7 @@ export type Process = {
   books: Books | null;
   torch: Torch | null;
   jax: Jax | null;
+  vllm: Vllm | null;
 };
 
 export type Books = {
@@ -127,6 +128,14 @@ export type JaxDevice = {
   peak_in_use_bytes: number;
   reserved_bytes: number;
   limit_bytes: number;
+};
+
+export type Vllm = {
+  weights_bytes: number;
+  activations_bytes: number;
+  graphs_bytes: number;
+  kv_cache_bytes: number;
+  requested_bytes: number;
 };
 
 export type Cards = {
