@@ -17,7 +17,7 @@ TRIED = {  # name -> (environment, script, ranks); then flags, and seconds that 
     'numba-cuda': ('numba', 'try_numba.py', 0),
     'cuda.core': ('cuda-core', 'try_cuda_core.py', 0),
     'onnxruntime-gpu': ('onnxruntime', 'try_onnxruntime.py', 0),
-    'vLLM, offline generation': ('vllm', 'try_vllm.py', 0, ['--values', 'ones'], 400),
+    'vLLM, offline generation': ('vllm', 'try_vllm.py', 0, [], 400),
 }
 
 MIB = 1 << 20

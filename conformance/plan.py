@@ -31,6 +31,7 @@ import small_values
 import tuning
 import under
 import unseen_rows
+import value_rows
 import what_if
 
 USUAL = '2.14.1'
@@ -46,7 +47,7 @@ def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, attached, published, others, llama,
              under, python_integrations, cxx_integrations, driver, python_api_rows, opened_rows, advice, holders, unseen_rows, causes, policy,
-             tuning, megatron_rows, fitted_rows, ranked_rows, routing_rows)
+             tuning, megatron_rows, fitted_rows, ranked_rows, routing_rows, value_rows)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()

@@ -29,6 +29,9 @@ GROUPS = {  # group -> (its title, what is held to what)
     'routing': ('Routers of experts by a rule',
                 'A small mixture of experts of transformers by each rule of `--routing`: what it reserves. When balanced that equals, as what '
                 'it allocates does, the program that writes an even choice into its routers\' results by itself, to the byte.'),
+    'given': ('Values that decide, given by --value',
+              'A program goes on as a value of the device says. It has its values by `--value`, written into it, or reads zeros: what it '
+              'allocates. The first two are equal, as what they reserve is, to the byte.'),
     'what-if': ('What-if against real',
                 'One history, recorded in ample room under the default settings, is replayed by the twin under another '
                 'setting or in scarce room (half way from its peak allocated to its peak reserved). The program then '

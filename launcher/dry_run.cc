@@ -35,6 +35,7 @@
 #include "launcher/results.h"
 #include "launcher/run_program.h"
 #include "launcher/setting_run.h"
+#include "launcher/value_flags.h"
 
 namespace ashlar::cli {
 namespace {
@@ -260,6 +261,7 @@ int RunDryRun(DryRunFlags& flags) {
                             absl::StrCat("--fail-on: '", flags.fail_on, "' is not known: give --fail-on oom")));
   }
   if (absl::Status status = CheckNames(flags.settings.names); !status.ok()) return Fail(kUsage, status);
+  if (absl::Status status = CheckValues(flags.settings.values); !status.ok()) return Fail(kUsage, status);
   if (absl::Status status = CheckRouting(flags.settings.routing); !status.ok()) return Fail(kUsage, status);
   // Before the program writes what its own words name.
   const absl::Status kept =
@@ -301,6 +303,7 @@ int RunDryRun(DryRunFlags& flags) {
   RunReport report;
   report.program = flags.program;
   report.routing = flags.settings.routing;
+  report.values = flags.settings.values;
   report.exit_code = *code;
   report.machine = *std::move(machine);
   report.host_bytes = first.host_bytes;

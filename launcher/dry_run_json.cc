@@ -193,6 +193,19 @@ const Fields<cli::JaxInfo>& FieldsOf<cli::JaxInfo>() {
 }
 
 template <>
+const Fields<cli::VllmInfo>& FieldsOf<cli::VllmInfo>() {
+  using cli::VllmInfo;
+  static const auto* fields = new Fields<VllmInfo>(
+      Fields<VllmInfo>("vllm")
+          .Add("weights_bytes", &VllmInfo::weights_bytes, "Of the model.")
+          .Add("activations_bytes", &VllmInfo::activations_bytes, "Of a step, at most.")
+          .Add("graphs_bytes", &VllmInfo::graphs_bytes, "Of CUDA graphs, as it estimates them.")
+          .Add("kv_cache_bytes", &VllmInfo::kv_cache_bytes, "What it took for its KV cache.")
+          .Add("requested_bytes", &VllmInfo::requested_bytes, "Of the device, by its gpu_memory_utilization."));
+  return *fields;
+}
+
+template <>
 const Fields<cli::ProcessRun>& FieldsOf<cli::ProcessRun>() {
   using cli::ProcessRun;
   static const auto* fields = new Fields<ProcessRun>(
@@ -207,7 +220,9 @@ const Fields<cli::ProcessRun>& FieldsOf<cli::ProcessRun>() {
               "Whether it was killed or aborted while it held memory of a device.")
           .Add("books", &ProcessRun::books, "Of the preloaded library; null where the process was killed.")
           .Add("torch", &ProcessRun::torch, "What PyTorch's allocator says; null without PyTorch.")
-          .Add("jax", &ProcessRun::jax, "What JAX's allocator says at the end; null without JAX."));
+          .Add("jax", &ProcessRun::jax, "What JAX's allocator says at the end; null without JAX.")
+          .Add("vllm", &ProcessRun::vllm,
+               "What vLLM measured of itself before it made its KV cache; null where it did not."));
   return *fields;
 }
 
@@ -351,6 +366,28 @@ const Fields<cli::MadeUpSum>& FieldsOf<cli::MadeUpSum>() {
 }
 
 template <>
+const Fields<cli::GivenValue>& FieldsOf<cli::GivenValue>() {
+  using cli::GivenValue;
+  static const auto* fields = new Fields<GivenValue>(
+      Fields<GivenValue>("given_value")
+          .Add("flag", &GivenValue::flag, "As given: FILE:LINE=VALUE.")
+          .Add("reads", &GivenValue::reads, "How often the line read it; 0: the line read no value of a device.")
+          .AddNonEmpty("why_not", &GivenValue::why_not,
+                       "Why a read of the line was not given it, such as of a type that cannot hold it; else null."));
+  return *fields;
+}
+
+template <>
+const Fields<cli::ReadingLine>& FieldsOf<cli::ReadingLine>() {
+  using cli::ReadingLine;
+  static const auto* fields =
+      new Fields<ReadingLine>(Fields<ReadingLine>("reading_line")
+                                  .Add("line", &ReadingLine::line, "Of the program.")
+                                  .Add("count", &ReadingLine::count, "How many values it read."));
+  return *fields;
+}
+
+template <>
 const Fields<cli::Assumption>& FieldsOf<cli::Assumption>() {
   using cli::Assumption;
   static const auto* fields =
@@ -490,6 +527,9 @@ const Fields<cli::RunReport>& FieldsOf<cli::RunReport>() {
           .Add(
               "made_up", [](const auto& of) { return cli::MadeUpSum{cli::MadeUpTotal(of), cli::MadeUpValues(of)}; },
               "Reads of what only a kernel would have written.")
+          .Add("given_values", &cli::GivenValues, "What came of each --value, in their order.")
+          .Add("value_reads", &cli::ReadingLines,
+               "Under --value, the lines of the program that read values of the device, known ones among them.")
           .Add(
               "account", [](const auto& of) { return cli::AccountOf(of); },
               "Whose the memory of a device is, and what libraries take beside it; null: no process left its "

@@ -129,6 +129,30 @@ std::uint64_t MadeUpTotal(const RunReport& report) {
   return out;
 }
 
+std::vector<GivenValue> GivenValues(const RunReport& report) {
+  std::vector<GivenValue> out;
+  for (const std::string& flag : report.values) out.push_back({flag});
+  for (const ProcessRun& run : report.results.runs) {
+    if (!run.torch.has_value()) continue;
+    for (std::size_t i = 0; i < std::min(out.size(), run.torch->given_values.size()); ++i) {
+      out[i].reads += run.torch->given_values[i].reads;
+      if (out[i].why_not.empty()) out[i].why_not = run.torch->given_values[i].why_not;
+    }
+  }
+  return out;
+}
+
+std::vector<ReadingLine> ReadingLines(const RunReport& report) {
+  std::vector<ReadingLine> out;
+  for (const ProcessRun& run : report.results.runs) {
+    for (const ReadingLine& line : run.torch.has_value() ? run.torch->reading_lines : std::vector<ReadingLine>()) {
+      const auto same = std::find_if(out.begin(), out.end(), [&](const ReadingLine& o) { return o.line == line.line; });
+      same == out.end() ? out.push_back(line) : static_cast<void>(same->count += line.count);
+    }
+  }
+  return out;
+}
+
 std::vector<RefusedCall> RefusedCalls(const RunReport& report) {
   std::map<std::string, std::uint64_t> by_name;
   for (const ProcessRun& run : report.results.runs) {
@@ -152,6 +176,13 @@ std::vector<Assumption> Assumptions(const RunReport& report) {
   }
   out.push_back({"time", std::nullopt, "assumed", TimeAssumed(report)});
   if (!report.routing.empty()) out.push_back({"routing of experts", std::nullopt, "given", RoutingAssumed(report)});
+  const std::vector<GivenValue> values = GivenValues(report);
+  if (std::string read = ValuesThatWereRead(values); !read.empty()) {
+    out.push_back({"values of the device", std::nullopt, "given", std::move(read)});
+  }
+  for (std::string& line : ValuesThatWereNot(values, ReadingLines(report))) {
+    out.push_back({"a value that was not given", std::nullopt, "given", std::move(line)});
+  }
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include "launcher/device_account.h"
 #include "launcher/machine.h"
 #include "launcher/results.h"
+#include "launcher/value_flags.h"
 
 namespace ashlar::cli {
 
@@ -71,9 +72,10 @@ struct RunReport {
   std::optional<answers::Explanation> explanation;
   std::optional<CardTable> cards;
   CardRuns card_runs;
-  std::optional<RankRuns> ranks;   // where --ranks was given
-  std::string routing;             // the rule of --routing; empty: it was not given
-  std::vector<std::string> notes;  // what could not be read, what was kept
+  std::optional<RankRuns> ranks;    // where --ranks was given
+  std::string routing;              // the rule of --routing; empty: it was not given
+  std::vector<std::string> values;  // of --value, as given
+  std::vector<std::string> notes;   // what could not be read, what was kept
 };
 
 bool UsedADevice(const RunReport& report);
@@ -92,6 +94,9 @@ std::uint64_t PeakBytes(const RunReport& report);  // of the device that held mo
 // Of all processes together, the greatest count first.
 std::vector<MadeUpValue> MadeUpValues(const RunReport& report);
 std::uint64_t MadeUpTotal(const RunReport& report);
+// What came of --value, in the order of the flags; and which lines read values, where it was given.
+std::vector<GivenValue> GivenValues(const RunReport& report);
+std::vector<ReadingLine> ReadingLines(const RunReport& report);
 std::vector<RefusedCall> RefusedCalls(const RunReport& report);
 std::vector<Assumption> Assumptions(const RunReport& report);
 // Of the device that takes most; nullopt: no process left its accounting.

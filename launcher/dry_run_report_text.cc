@@ -372,6 +372,16 @@ void AppendCards(const RunReport& r, std::string& out) {
   AppendCardsEnd(r, LeastCard(*r.cards, is_whole), out);
 }
 
+// How to give the first line of Python another value; empty: there is none.
+std::string OtherValueOf(const std::vector<MadeUpValue>& values) {
+  for (const MadeUpValue& value : values) {
+    const std::string place = value.line.substr(0, value.line.rfind(' '));
+    if (absl::StrContains(place, ".py:"))
+      return absl::StrCat("; --value ", Printable(place), "=V gives one line another");
+  }
+  return "";
+}
+
 void AppendMadeUp(const RunReport& r, std::string& out) {
   const std::uint64_t total = MadeUpTotal(r);
   if (total == 0) return;
@@ -383,12 +393,27 @@ void AppendMadeUp(const RunReport& r, std::string& out) {
                            Shortened(Printable(values[i].line), kLabelWidth));
   }
   if (values.size() > kMostLines) absl::StrAppend(&out, "  and ", values.size() - kMostLines, " lines more: --json\n");
-  absl::StrAppend(&out, "  only a kernel would have written them; they read as ", r.machine.values, " (--values)\n");
+  out += "  ";
+  AppendWrapped(absl::StrCat("only a kernel would have written them; they read as ", r.machine.values, " (--values)",
+                             OtherValueOf(values)),
+                2, out);
 }
 
 std::string IntervalText(const libraries::BytesBetween& bytes) {
   if (bytes.least_bytes == bytes.most_bytes) return FormatBytes(bytes.most_bytes);
   return absl::StrCat(FormatBytes(bytes.least_bytes), " to ", FormatBytes(bytes.most_bytes));
+}
+
+// What vLLM has of its allocator's row.
+void AppendVllm(const ProcessRun& run, std::string& out) {
+  if (!run.vllm.has_value()) return;
+  out += "    ";
+  AppendWrapped(
+      absl::StrCat("vLLM of ", run.Name(), ", as it measured itself: weights ", FormatBytes(run.vllm->weights_bytes),
+                   ", activations ", FormatBytes(run.vllm->activations_bytes), ", CUDA graphs ",
+                   FormatBytes(run.vllm->graphs_bytes), ", KV cache ", FormatBytes(run.vllm->kv_cache_bytes),
+                   " of the ", FormatBytes(run.vllm->requested_bytes), " that it asks for"),
+      4, out);
 }
 
 void AppendAccount(const RunReport& r, std::string& out) {
@@ -406,6 +431,7 @@ void AppendAccount(const RunReport& r, std::string& out) {
                                Printable(part.source)),
                   4, out);
   }
+  for (const ProcessRun& run : r.results.runs) AppendVllm(run, out);
 }
 
 void AppendAssumed(const RunReport& r, std::string& out) {

@@ -40,6 +40,7 @@
 #include "launcher/rerun.h"
 #include "launcher/results.h"
 #include "launcher/run_program.h"
+#include "launcher/value_flags.h"
 
 namespace ashlar::cli {
 namespace {
@@ -160,6 +161,7 @@ absl::Status CheckGoal(const FitFlags& flags, const HollowMachine& card) {
 absl::StatusOr<FitAsked> ReadFitFlags(const FitFlags& flags) {
   if (absl::Status status = NeedsProgram("fit", flags.program); !status.ok()) return status;
   FitAsked out;
+  if (absl::Status status = CheckValues(flags.settings.values); !status.ok()) return status;
   const absl::StatusOr<double> budget = ReadBudget(flags.budget);
   if (!budget.ok()) return budget.status();
   out.budget = *budget;

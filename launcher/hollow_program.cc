@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "launcher/run_program.h"
+#include "launcher/value_flags.h"
 
 namespace ashlar::cli {
 
@@ -14,6 +15,7 @@ void AddHollowFlags(Command& app, HollowSettings& settings) {
           "weights made on the CPU are not initialised, so that they take no memory");
   app.Add("--reproducible", settings.reproducible,
           "two runs are alike: hash seed, one thread, generator seeds, addresses not randomised");
+  AddValueFlag(app, settings.values);
 }
 
 std::map<std::string, std::string> HollowEnvironment(const HollowSettings& settings, const HollowFiles& files,
@@ -31,6 +33,7 @@ std::map<std::string, std::string> HollowEnvironment(const HollowSettings& setti
   PutNames(settings.names, out);
   if (!settings.calls.empty()) out["ASHLAR_HOLLOW_CALLS"] = settings.calls;
   if (!settings.routing.empty()) out["ASHLAR_ROUTING"] = settings.routing;
+  PutValues(settings.values, out);
   if (settings.skip_init) out["ASHLAR_SKIP_INIT"] = "1";
   if (settings.reproducible) {
     out["ASHLAR_REPRODUCIBLE"] = "1";

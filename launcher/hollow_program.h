@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "console/command_line.h"
 #include "console/installed_files.h"
@@ -19,8 +20,9 @@ struct HollowSettings {
   std::optional<std::string> conf = {};
   std::optional<std::uint64_t> history = {};  // events at most
   NamesFlags names = {};
-  std::string calls = {};    // a file
-  std::string routing = {};  // how routers of experts choose: "balanced", "random:7", "worst"
+  std::string calls = {};                // a file
+  std::string routing = {};              // how routers of experts choose: "balanced", "random:7", "worst"
+  std::vector<std::string> values = {};  // what lines of the program read (value_flags.h)
   bool skip_init = false;
   bool reproducible = false;
 };

@@ -106,6 +106,13 @@ TorchInfo TorchOf(const json& file) {
   out.not_kept = Get<std::string>(file, "not_kept");
   out.failures = Get<std::uint64_t>(file, "num_failures");
   out.routing_choices = Get<std::uint64_t>(file, "routing_choices");
+  for (const json& value : GetArray(file, "given_values")) {
+    out.given_values.push_back(
+        {Get<std::string>(value, "flag"), Get<std::uint64_t>(value, "reads"), Get<std::string>(value, "why_not")});
+  }
+  for (const json& line : GetArray(file, "value_reads")) {
+    out.reading_lines.push_back({Get<std::string>(line, "line"), Get<std::uint64_t>(line, "count")});
+  }
   if (file.contains("exit") && file["exit"].is_number_integer()) out.exit_code = file["exit"].get<std::int64_t>();
   for (const json& device : GetArray(file, "devices")) {
     out.devices.push_back({Get<int>(device, "index"), Get<std::uint64_t>(device, "peak_allocated"),
@@ -122,6 +129,12 @@ JaxInfo JaxOf(const json& file) {
                            Get<std::uint64_t>(device, "reserved_bytes"), Get<std::uint64_t>(device, "limit_bytes")});
   }
   return out;
+}
+
+VllmInfo VllmOf(const json& file) {
+  const auto bytes = [&file](const char* key) { return Get<std::uint64_t>(file, key); };
+  return {bytes("weights_bytes"), bytes("activations_bytes"), bytes("graphs_bytes"), bytes("kv_cache_bytes"),
+          bytes("requested_bytes")};
 }
 
 // "oom-4242-1.pickle": the kind, the process and which of its files.
@@ -212,7 +225,7 @@ class Reader {
   }
 
   void ReadJson(const std::string& path, const std::string& name, const FileName& of) {
-    if (of.kind != "process" && of.kind != "info" && of.kind != "jax") return;
+    if (of.kind != "process" && of.kind != "info" && of.kind != "jax" && of.kind != "vllm") return;
     const absl::StatusOr<std::string> bytes =
         formats::ReadInput(path, {.max_bytes = kMostReportBytes, .files_only = true});
     const json file = bytes.ok() ? json::parse(formats::ToUtf8(*bytes), nullptr, /*allow_exceptions=*/false) : json();
@@ -227,6 +240,8 @@ class Reader {
       run.books = AccountingOf(file);
     } else if (of.kind == "jax") {
       run.jax = JaxOf(file);
+    } else if (of.kind == "vllm") {
+      run.vllm = VllmOf(file);
     } else {
       run.torch = TorchOf(file);
       run.rank = GetRank(file, "rank");

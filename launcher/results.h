@@ -1,6 +1,6 @@
 // Reads what the processes of a run left in its folder: process-PID.json of the preloaded library, info-PID.json,
-// jax-PID.json, history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the recorder, and the
-// accounting that all share (docs/guide/dry-run.md, "The run folder").
+// jax-PID.json, vllm-PID.json, history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the
+// recorder, and the accounting that all share (docs/guide/dry-run.md, "The run folder").
 //
 //   RunResults results = ReadResults("/dev/shm/ashlar-f00");
 //   results.runs.front().books->devices.front().peak_bytes;
@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "analyzer/libraries/nccl_memory.h"
+#include "launcher/value_flags.h"
 
 namespace ashlar::cli {
 
@@ -97,6 +98,8 @@ struct TorchInfo {
   std::string not_kept;               // why there is no history of its allocator; empty: there is
   std::uint64_t failures = 0;         // out-of-memory errors that were seen
   std::uint64_t routing_choices = 0;  // of routers of experts, that --routing gave
+  std::vector<GivenValue> given_values;
+  std::vector<ReadingLine> reading_lines;  // where values were given
 };
 
 // What JAX says of the memory that it reserved at its start.
@@ -110,6 +113,15 @@ struct JaxDevice {
 struct JaxInfo {
   std::vector<JaxDevice> devices;
   std::string out_of_memory;  // the error that ended the program; empty: none of memory did
+};
+
+// What vLLM measured of itself before it made its KV cache.
+struct VllmInfo {
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t activations_bytes = 0;  // of a step, at most
+  std::uint64_t graphs_bytes = 0;       // CUDA graphs, as it estimates them
+  std::uint64_t kv_cache_bytes = 0;
+  std::uint64_t requested_bytes = 0;  // of the device, by its gpu_memory_utilization
 };
 
 // What the log of a program without PyTorch comes to.
@@ -127,6 +139,7 @@ struct ProcessRun {
   std::optional<ProcessAccounting> books;
   std::optional<TorchInfo> torch;
   std::optional<JaxInfo> jax;
+  std::optional<VllmInfo> vllm;
   std::optional<NativeCalls> native;  // where `history` is a log of device calls
   std::string history;                // a path; empty: none
   std::string device_log;             // of its calls on device memory, beside PyTorch's history; empty: none

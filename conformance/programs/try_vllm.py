@@ -1,5 +1,5 @@
 """vLLM's offline generation of a small Llama whose weights are made up: it measures memory, takes the rest for its KV
-cache, and generates. Its scheduler goes by tokens that kernels draw: under dry-run it needs --values ones."""
+cache, and generates. How many tokens were sampled is a value of the device, on which its scheduler goes."""
 
 import json
 import os

@@ -3,12 +3,14 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,6 +26,9 @@ namespace ashlar::hollow {
 namespace {
 
 std::atomic<ashlar_hollow_line> g_line = nullptr;
+
+// What reads of this thread are told in the place of the device's bytes (ashlar_hollow_read_as).
+thread_local std::optional<std::uint64_t> t_given;
 
 // Libraries between the program and us: their lines say nothing about the program.
 constexpr std::string_view kBetween[] = {"libashlar_hollow", "libcud", "libcu",   "libtorch", "libc10",
@@ -75,11 +80,21 @@ void WriteRandom(unsigned char* host, std::uint64_t bytes, std::uint64_t seed) {
   for (std::uint64_t i = 0; i < bytes; ++i) host[i] = static_cast<unsigned char>(NextRandom(state) >> 56);
 }
 
+// Little-endian, as the device and the host are.
+void WriteNumber(void* host, std::uint64_t bytes, std::uint64_t number) {
+  if (bytes == 1) number = 1;
+  std::memset(host, 0, bytes);
+  std::memcpy(host, &number, std::min<std::uint64_t>(bytes, sizeof(number)));
+}
+
 }  // namespace
+
+bool ReadsAreGiven() { return t_given.has_value(); }
 
 void SetLineTeller(ashlar_hollow_line line) { g_line.store(line); }
 
 void WriteMadeUp(void* host, std::uint64_t bytes) {
+  if (t_given.has_value()) return WriteNumber(host, bytes, *t_given);
   const Settings& settings = TheSettings();
   if (settings.values == Values::kRandom) {
     WriteRandom(static_cast<unsigned char*>(host), bytes, settings.random_seed);
@@ -88,7 +103,9 @@ void WriteMadeUp(void* host, std::uint64_t bytes) {
   }
 }
 
-void CountMadeUp(std::uint64_t bytes) { TheProcess().tally.AddMadeUp(LineOfProgram(), bytes); }
+void CountMadeUp(std::uint64_t bytes) {
+  if (!ReadsAreGiven()) TheProcess().tally.AddMadeUp(LineOfProgram(), bytes);
+}
 
 bool IsInitialized() { return TheProcess().is_initialized.load(std::memory_order_relaxed); }
 
@@ -154,6 +171,10 @@ bool ashlar_hollow_is_known(uint64_t address, uint64_t bytes) {
   ashlar::hollow::SettleRange(address, bytes);
   return ashlar::hollow::IsKnown(address, bytes);
 }
+
+void ashlar_hollow_read_as(uint64_t number) { ashlar::hollow::t_given = number; }
+
+void ashlar_hollow_read_as_is(void) { ashlar::hollow::t_given.reset(); }
 
 bool ashlar_hollow_is_workspace(uint64_t address, uint64_t bytes) {
   return ashlar::hollow::IsWorkspace(address, bytes);

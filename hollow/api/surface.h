@@ -52,10 +52,13 @@ namespace ashlar::hollow {
 
 // Made-up values stand for bytes that only a kernel would have written, when the host reads them.
 
-// Writes what --values says: zeros, bytes of 1, or random bytes that are the same in each run.
+// Writes what --values says: zeros, bytes of 1, or random bytes that are the same in each run. Where reads are given
+// (ashlar_hollow_read_as), their number.
 void WriteMadeUp(void* host, std::uint64_t bytes);
+bool ReadsAreGiven();  // on this thread: whatever is known
 // Counts a read, under the line of the program that is under way: as the program's own teller of lines says
-// (ashlar_hollow_set_line), else the innermost native function outside NVIDIA's and PyTorch's libraries.
+// (ashlar_hollow_set_line), else the innermost native function outside NVIDIA's and PyTorch's libraries. One that is
+// given is none.
 // The caller holds no lock.
 void CountMadeUp(std::uint64_t bytes);
 void SetLineTeller(ashlar_hollow_line line);

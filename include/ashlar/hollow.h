@@ -40,6 +40,10 @@ ASHLAR_EXPORT void ashlar_hollow_know(uint64_t address, uint64_t bytes);
 ASHLAR_EXPORT void ashlar_hollow_forget(uint64_t address, uint64_t bytes);
 // Whether all of the bytes are known.
 ASHLAR_EXPORT bool ashlar_hollow_is_known(uint64_t address, uint64_t bytes);
+// Until ashlar_hollow_read_as_is, what the host reads of a device on this thread is `number`, in up to 8 bytes; in a
+// single byte, true. Such reads are not counted as made up.
+ASHLAR_EXPORT void ashlar_hollow_read_as(uint64_t number);
+ASHLAR_EXPORT void ashlar_hollow_read_as_is(void);
 // Whether the program gave cuBLAS these bytes to work in.
 ASHLAR_EXPORT bool ashlar_hollow_is_workspace(uint64_t address, uint64_t bytes);
 // Writes what each library of this process holds of device `ordinal`, by the file of the code that asked for it, a line

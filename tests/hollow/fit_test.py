@@ -567,7 +567,8 @@ def has(module):
     return importlib.util.find_spec(module) is not None
 
 
-def main():
+def need_torch():
+    """Goes on in an interpreter that has it, or is skipped."""
     if not has("torch"):
         folder = os.environ.get("ASHLAR_REAL_VENVS") or os.path.expanduser("~/.cache/ashlar/venvs")
         found = sorted(glob.glob(os.path.join(folder, "torch-2.14*", "bin", "python")))
@@ -576,6 +577,10 @@ def main():
             sys.exit(SKIPPED)
         os.environ["ASHLAR_FIT_TEST"] = "1"  # once
         os.execv(found[-1], [found[-1], "-B"] + sys.argv)
+
+
+def main():
+    need_torch()
     for name in IMPORTS:
         if has(name.partition(".")[0]):
             importlib.import_module(name)

@@ -212,6 +212,50 @@ TEST_F(DryRunReportTest, TheRuleOfRoutersIsToldAndWhetherAnyWasFound) {
   }
 }
 
+TEST_F(DryRunReportTest, ValuesOfLinesAreToldAndThoseThatNothingRead) {
+  json info = Info(nullptr, kGiB);
+  const auto given = [](const char* flag, int reads, const json& why_not) {
+    return json{{"flag", flag}, {"reads", reads}, {"why_not", why_not}};
+  };
+  info["given_values"] =
+      json::array({given("a.py:3=0.5", 12, nullptr), given("a.py:4=1", 1, nullptr), given("a.py:4=2", 0, nullptr),
+                   given("a.py:9=7", 0, nullptr), given("a.py:5=0.5", 0, "what is read there is true or false")});
+  info["value_reads"] =
+      json::array({{{"line", "a.py:3 step"}, {"count", 12}}, {{"line", "a.py:4 step"}, {"count", 1}}});
+  const std::string flags = "--value a.py:3=0.5 --value a.py:4=1 --value a.py:4=2 --value a.py:9=7 --value a.py:5=0.5";
+  const std::string program = Program(LeavingText("process-7.json", Books(2 * kGiB)) +
+                                      LeavingText("info-7.json", info) + "echo \"$ASHLAR_VALUE\"\n");
+  const Result text = Run("dry-run " + flags + " -- " + program);
+  EXPECT_THAT(text.out, HasSubstr("a.py:3=0.5\na.py:4=1\na.py:4=2\na.py:9=7\na.py:5=0.5\n"));
+  EXPECT_THAT(Unwrapped(text.error),
+              AllOf(HasSubstr("given: --value a.py:3=0.5 (12 times), a.py:4=1 (once)"),
+                    HasSubstr("--value a.py:4=2: its turn did not come: a.py:4 read values once"),
+                    HasSubstr("--value a.py:9=7: a.py:9 read no value of the device; lines that did: a.py:3 step (12 "
+                              "times), a.py:4 step (once)"),
+                    HasSubstr("--value a.py:5=0.5: what is read there is true or false")));
+  const json report = JsonOf(flags, program);
+  EXPECT_EQ(report["given_values"], info["given_values"]);
+  EXPECT_EQ(report["value_reads"], info["value_reads"]);
+  EXPECT_THAT(
+      Unwrapped(Run("dry-run --value a.py:1=3 -- " + Program(LeavingText("process-7.json", Books(kGiB)))).error),
+      HasSubstr("a.py:1 read no value of the device; no line of a PyTorch program did"));
+}
+
+TEST_F(DryRunReportTest, WhatVllmMeasuredOfItselfIsInTheAccount) {
+  const json sums = {{"weights_bytes", 3 * kGiB},
+                     {"activations_bytes", kGiB},
+                     {"graphs_bytes", 0},
+                     {"kv_cache_bytes", 8 * kGiB},
+                     {"requested_bytes", 13 * kGiB}};
+  const std::string program =
+      Program(LeavingText("process-7.json", Books(13 * kGiB)) + LeavingText("vllm-7.json", sums));
+  EXPECT_THAT(
+      Unwrapped(Run("dry-run --capacity 16GiB -- " + program).error),
+      HasSubstr("vLLM of process 7, as it measured itself: weights 3.00 GiB, activations 1.00 GiB, CUDA graphs 0 "
+                "B, KV cache 8.00 GiB of the 13.00 GiB that it asks for"));
+  EXPECT_EQ(JsonOf("--capacity 16GiB", program)["processes"][0]["vllm"], sums);
+}
+
 TEST_F(DryRunReportTest, LibrariesBesidePyTorchsAllocatorAreTold) {
   json books = Books(kGiB);
   const auto text = [&] { return Run("dry-run -- " + Program(LeavingText("process-7.json", books))).error; };
@@ -333,6 +377,7 @@ TEST_F(DryRunReportTest, MadeUpValuesAndRefusedCallsAreToldMostFirst) {
   books["refused"] = {{{"name", "cuOne"}, {"count", 1}}, {{"name", "cuMany"}, {"count", 9}}};
   const std::string text = Run("dry-run --values ones -- " + Program(LeavingText("process-7.json", books))).error;
   EXPECT_THAT(text, AllOf(HasSubstr("control flow may depend on 41 made-up values"), HasSubstr("they read as ones")));
+  EXPECT_THAT(Unwrapped(text), HasSubstr("(--values); --value train.py:9=V gives one line another"));
   EXPECT_LT(text.find("train.py:9 step"), text.find("train.py:3"));
   EXPECT_LT(text.find("cuMany"), text.find("cuOne"));
 }
@@ -371,13 +416,18 @@ TEST_F(DryRunReportTest, JsonIsAsItsSchemaSays) {
   books["devices"][0]["libraries"] = {{{"name", "libaaa.so"}, {"bytes", 1}}};
   json tight = Books(15 * kGiB);
   tight["library_use"] = CallsOfEightRanks();
+  json reading = Info(nullptr, kGiB);
+  reading["value_reads"] = {{{"line", "a.py:1 step"}, {"count", 1}}};
   const std::vector<json> documents = {
       JsonOf("", Program("")),
       JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", books))),
       JsonOf("", Program(Training(20 * kGiB))),
       JsonOf("--device A100-40GB", Program(Training(39 * kGiB) + Leaving("oom-7-1.pickle", OutOfMemorySnapshot()), 1)),
       JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", tight))),
-      JsonOf("", Program(LeavingText("process-7.json", books) + LeavingJax(kGiB, ""))),
+      JsonOf("", Program(LeavingText("process-7.json", books) + LeavingJax(kGiB, "") +
+                         LeavingText("vllm-7.json", {{"kv_cache_bytes", 1}}))),
+      JsonOf("--capacity 16GiB --value a.py:1=3",
+             Program(LeavingText("process-7.json", books) + LeavingText("info-7.json", reading))),
       JsonOf("--capacity 16GiB --ranks 2 --roles 0",
              Program(LeavingText("process-7.json", books) + LeavingText("ranks-7.json", {{"rank", 0}, {"world", 2}})))};
   for (const json& document : documents) {

@@ -226,6 +226,12 @@ TEST_F(DryRunCommandTest, WrongFlagsAreOneLine) {
   refused("--devices 65", {"--devices: 65"});
   refused("--lag soon", {"--lag: 'soon'", "queries:6", "until-waited"});
   refused("--values random:x", {"--values: 'random:x'"});
+  for (const std::string value : {"train.py", "train.py=3", "train.py:x=3", "train.py:0=3", ":7=3"}) {
+    refused("--value " + value, {"--value: '" + value + "' is not FILE:LINE=VALUE, such as train.py:88=0.5"});
+  }
+  for (const std::string value : {"", "x", "0x1", "[1,]", "[1", "--3", "nano"}) {
+    refused("--value train.py:8=" + value, {"--value train.py:8: '" + value + "' is neither a number, such as 0.5"});
+  }
   refused("--fail-call 0", {"--fail-call"});
   refused("--fail-request 0", {"--fail-request"});
   refused("--fail-call -1", {"--fail-call", "-1 is negative"});

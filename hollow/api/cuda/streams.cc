@@ -355,6 +355,10 @@ std::uint64_t CopyRow(Process& process, std::uint64_t to, Side to_side, std::uin
     if (to_side == Side::kDevice) process.known.Carry(from, to, bytes);
     return 0;
   }
+  if (ReadsAreGiven()) {
+    WriteMadeUp(PointerTo(to), bytes);
+    return bytes;
+  }
   const std::uint64_t known = process.known.CountKnown(from, bytes);
   if (known < bytes) WriteMadeUp(PointerTo(to), bytes);
   for (const auto& [begin, size_bytes] : process.known.RangesIn(from, bytes)) {

@@ -11,6 +11,7 @@ peaks       the peaks of a process, resets by the program or not
 held_peaks  when who holds the memory is looked at: at new peaks
 library     the preloaded library's functions
 values      operations on small tensors are run for real, beside their launch
+reads       what lines of the program read, as the user gives it
 routing     the choices of routers of experts, by a rule
 schemas     what an operation reads, writes and makes
 aliases     a CPU tensor over the bytes of a device tensor
@@ -18,6 +19,7 @@ known       which bytes are known, and which of them are still in use
 composite   operations that a mode puts together otherwise
 backward    no values while the autograd engine runs
 compiled    what compiled code, graphs and kernels written in Python leave unknown
+vllm_memory what vLLM measured of itself
 lines       the line of the program under way
 ranks       one rank of a world whose other ranks have no process; the package has none of it
 apart       a program that is run again writes and sends nothing

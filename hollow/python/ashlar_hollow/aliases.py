@@ -38,6 +38,13 @@ def pieces(tensor, limit=1024):
     return [(start, run) for start in starts]
 
 
+def share(torch, tensor, other):
+    """Whether they are views of the same memory."""
+    if tensor.layout is not torch.strided or other.layout is not torch.strided:
+        return False
+    return tensor.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
 class Aliases(object):
     """Makes them. None is kept: what we leave behind would move the program's own garbage collections."""
 

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 
-from . import held_peaks, holders, observer, peaks, routing, settings, signals
+from . import held_peaks, holders, observer, peaks, reads, routing, settings, signals
 from .unseen import unseen
 
 AT_END_SECONDS = 1.0
@@ -137,6 +137,7 @@ class Recording(object):
             "when": time.time(),
         }
         told.update(ranks)
+        told.update(reads.told())
         return told
 
 

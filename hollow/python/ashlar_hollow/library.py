@@ -15,10 +15,14 @@ class Library(object):
         self.know = functions.ashlar_hollow_know
         self.forget = functions.ashlar_hollow_forget
         self.is_known = functions.ashlar_hollow_is_known
+        self.read_as = functions.ashlar_hollow_read_as
+        self.read_as_is = functions.ashlar_hollow_read_as_is
         self.set_line = functions.ashlar_hollow_set_line
         for function in (self.know, self.forget, self.is_known):
             function.argtypes = address_and_bytes
             function.restype = None
+        self.read_as.argtypes, self.read_as.restype = [ctypes.c_uint64], None
+        self.read_as_is.argtypes, self.read_as_is.restype = [], None
         self.is_known.restype = ctypes.c_bool
         self.set_line.argtypes = [LINE]
         self.set_line.restype = None

@@ -97,12 +97,13 @@ class OnHost(object):
             return self.maker.of(value, self.bytes.get(id(value)) or aliases.extent(value)) if old is None else old
         if isinstance(value, (list, tuple)):
             return type(value)(self._one(item) for item in value) if type(value) in (list, tuple) else value
-        return value
+        return self.maker.cpu if isinstance(value, self.torch.device) else value
 
-    def _named(self, kwargs, generator):
+    def _named(self, kwargs, generator, by_place):
         named = {name: self._one(value) for name, value in kwargs.items()}
         if self.plan.has_device:
-            named["device"] = "cpu"
+            if self.plan.names.index("device") >= by_place:
+                named["device"] = "cpu"
             named.pop("pin_memory", None)
         if self.plan.has_generator and named.get("generator") is not None:
             named["generator"] = generator
@@ -110,7 +111,7 @@ class OnHost(object):
 
     def run(self, func, args, kwargs, written, generator):
         """Writes through what is written, and returns the rest of what the operation gives."""
-        result = func._op(*[self._one(value) for value in args], **self._named(kwargs, generator))
+        result = func._op(*[self._one(value) for value in args], **self._named(kwargs, generator, len(args)))
         for tensor in written:
             self.maker.of(tensor, aliases.extent(tensor)).copy_(self.old[id(tensor)])
         return result

@@ -14,10 +14,12 @@ _WRITTEN = {name: ("running_mean", "running_var") for name in ("native_batch_nor
 # They read nothing of what they write.
 _OVERWRITES = ("copy_", "fill_", "zero_", "_foreach_zero_", "_foreach_copy_", "set_data")
 # They read a value of their own scratch memory only where an index is a mask.
-_MASKS = ("index", "index_put", "index_put_", "_index_put_impl_")
+MASKS = ("index", "index_put", "index_put_", "_index_put_impl_")
 # Of their tensor they read the shape only.
 _LIKE = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
-COPIES = ("copy_", "_to_copy", "clone", "_copy_from")
+# Under torch.inference_mode they come whole: some give a view, some a copy.
+_PERHAPS_COPIES = ("to", "contiguous", "reshape", "reshape_as", "flatten", "type_as")
+COPIES = ("copy_", "_to_copy", "clone", "_copy_from") + _PERHAPS_COPIES
 _COLLECTIVES = ("c10d", "_c10d_functional", "c10d_functional", "_c10d_functional_autograd", "symm_mem")
 
 
@@ -27,7 +29,7 @@ def _is_write(info):
 
 class Plan(object):
     """kind, and for COMPUTED: written (argument -> is its old value read), overwrites, random,
-    reads_inside (a value, to know its shape or its answer), has_device, has_generator, copies."""
+    reads_inside (a value, to know its shape or its answer), gives_number (to the host), has_device, has_generator, copies."""
 
     FAILURES = 8  # in a row: then it is not tried any more
 
@@ -36,7 +38,7 @@ class Plan(object):
         self.name = schema.name.rpartition("::")[2]
         self.names = [argument.name for argument in schema.arguments]
         self.kind = self._kind(schema)
-        self.copies = self.name in COPIES
+        self.copies, self.perhaps_copies = self.name in COPIES, self.name in _PERHAPS_COPIES
         self.has_device = "device" in self.names
         self.has_generator = "generator" in self.names
         self.random = self.has_generator or "nondeterministic_seeded" in str(getattr(func, "tags", ()))
@@ -46,7 +48,8 @@ class Plan(object):
                 overwritten = self.name in _OVERWRITES and argument is schema.arguments[0]
                 self.written[argument.name] = not (overwritten or argument.is_out)
         tags = str(getattr(func, "tags", ()))
-        self.reads_inside = self.name in _MASKS or (
+        self.gives_number = "data_dependent_output" in tags or self.name == "_local_scalar_dense"
+        self.reads_inside = self.name in MASKS or (
             self.name != "_local_scalar_dense" and ("dynamic_output_shape" in tags or "data_dependent_output" in tags)
         )
         self.overwrites = not all(self.written.values())
@@ -59,7 +62,8 @@ class Plan(object):
             return COLLECTIVE
         if self.name in _SHAPES or namespace in ("prim", "profiler"):
             return VIEW
-        if any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns):
+        is_view = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
+        if is_view and self.name not in _PERHAPS_COPIES:
             return VIEW
         if self.name in _EMPTY:
             return EMPTY

@@ -20,6 +20,7 @@ FIT_DRAWN = "ASHLAR_FIT_DRAWN"  # the folder where the first run says what it dr
 FORK_SERVER = "ASHLAR_FORK_SERVER"  # the socket of the launcher: this interpreter is forked for each run (fork_server.py)
 FORK_MODULES = "ASHLAR_FORK_MODULES"  # the file of what it imports before
 RANKS = "ASHLAR_RANKS"  # the folder that the ranks share which are run one at a time
+VALUE = "ASHLAR_VALUE"  # what lines of the program read, one a line: "train.py:88=0.5"
 ROUTING = "ASHLAR_ROUTING"  # how routers of experts choose: "balanced", "random:7", "worst"
 APART = "ASHLAR_APART"  # the folder for the files of a program that is run again
 
@@ -38,6 +39,10 @@ def flag(name):
 def small_values():
     """Tensors of up to so many bytes have real values: of a dry run; 0: none."""
     return number(SMALL_VALUES, 65536) if os.environ.get(HOLLOW_RUN) else 0
+
+
+def given_values():
+    return [text for text in os.environ.get(VALUE, "").split("\n") if text] if os.environ.get(HOLLOW_RUN) else []
 
 
 def record_folder():

@@ -34,6 +34,12 @@ def _memory_of_jax(jax):
     jax_memory.install(settings.record_folder())
 
 
+def _memory_of_vllm(worker):
+    from . import vllm_memory
+
+    vllm_memory.watch(worker, settings.record_folder())
+
+
 def _skip_init(torch):
     from . import fresh
 
@@ -65,6 +71,7 @@ def start():
     if os.environ.get(settings.HOLLOW_RUN):
         imports.after("torch", _values)
         imports.after("jax._src.hardware_utils", _devices_of_jax)
+        imports.after("vllm.v1.worker.gpu_worker", _memory_of_vllm)
     if os.environ.get(settings.RANKS):
         from . import ranks
 

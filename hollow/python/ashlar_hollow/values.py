@@ -12,7 +12,7 @@ import sys
 import threading
 import types
 
-from . import aliases, backward, compiled, composite, held_peaks, imports, lines, observer, operation, routing, settings, unseen
+from . import aliases, backward, compiled, composite, held_peaks, imports, lines, observer, operation, reads, routing, settings, unseen
 from .known import Known
 from .schemas import COLLECTIVE, COMPUTED, VIEW, Plans
 
@@ -24,6 +24,7 @@ class Values(object):
         self.torch, self.hollow = torch, hollow
         rule = routing.rule_of(os.environ.get(settings.ROUTING))
         self.routing = routing.Routing(torch, rule) if rule else None
+        self.reads = reads.start(torch, settings.given_values())
         self.limit = operation.Limit(limit, max(limit, routing.INTEGER_BYTES) if rule else limit)
         self.plans = Plans()
         self.known = Known(torch, hollow)
@@ -43,22 +44,40 @@ class Values(object):
         given = operation.Arguments(self.torch, plan, args, kwargs)
         if not (given.read or given.written or plan.has_device):
             return func._op(*args, **kwargs)  # nothing of the device
-        host = self._before(func, plan, given)
-        if plan.reads_inside and self._reads_inside(plan, given):
-            self.known.forget_unused()  # its scratch memory holds nothing: what lay there before could be any number
+        host, read = self._begin(func, plan, given, args, kwargs)
         try:
             made = func._op(*args, **kwargs)  # its Python wrapper would hold the arguments of what fails
         except BaseException:
             args = kwargs = given = host = None
             raise
+        finally:
+            if read is not None:
+                self.hollow.read_as_is()
         try:
             made = self._after(func, plan, host, args, kwargs, given, made)
             if self.routing is not None:
                 self._route(plan, args, kwargs, made)
-            return made
+            return made if read is None else read.given(made)
         except Exception as error:
             self.complain(func, error)
             return made
+
+    def _begin(self, func, plan, given, args, kwargs):
+        """(what a real run needs, or None; what the program is to read, or None: what is there)."""
+        read = None if self.reads is None else self._read(func, plan, given, args, kwargs)
+        host = self._before(func, plan, given) if read is None else None
+        if plan.reads_inside and self._reads_inside(plan, given):
+            self.known.forget_unused()  # its scratch memory holds nothing: what lay there before could be any number
+        if read is not None:
+            self.hollow.read_as(read.count)
+        return host, read
+
+    def _read(self, func, plan, given, args, kwargs):
+        try:
+            return self.reads.read(plan, given, args, kwargs)
+        except Exception as error:
+            self.complain(func, error)
+            return None
 
     def _reads_inside(self, plan, given):
         masks = (self.torch.bool, self.torch.uint8)
@@ -69,6 +88,8 @@ class Values(object):
         held_peaks.made(outputs)
         if given.written:
             outputs = [t for t in outputs if not any(t is w for w in given.written)]
+        if plan.perhaps_copies and any(aliases.share(self.torch, t, read) for t in outputs for read in given.read):
+            return made  # a view
         if not (given.read or given.written or outputs) or plan.kind == COLLECTIVE:
             return made  # nothing of the device; or the library moves the bytes, and tells
         if host is not None and operation.pairs(self.torch, outputs, self.limit) is not None:
@@ -233,12 +254,12 @@ def _tracing(torch):
 
 def install(torch, hollow, limit):
     lines.install(torch, hollow)
-    if limit <= 0:
+    if limit <= 0 and not settings.given_values():
         return
     values = Values(torch, hollow, limit)
     stack = backward.Stack(make_mode(torch, values))
-    classes = (aliases.Aliases, operation.Arguments, operation.OnHost, Values, Known, Plans, backward.Stack)
-    for module in (aliases, operation, composite, unseen) + classes:
+    classes = (reads.Reads, reads.Read, aliases.Aliases, operation.Arguments, operation.OnHost, Values, Known, Plans, backward.Stack)
+    for module in (aliases, operation, composite, reads, unseen) + classes:
         observer.never_compile(torch, *_functions(module))
 
     def begin():
@@ -251,7 +272,7 @@ def install(torch, hollow, limit):
     torch.cuda._lazy_call(begin)
     backward.install(torch, stack, values.known)
     compiled.install(torch, values.known)
-    if values.routing is not None:
+    if values.routing is not None or values.reads is not None:
         imports.after("torch.utils.checkpoint", lambda module: routing.through_recomputation(module, stack))
     values.composed = composite.install(torch, stack, values)
     _in_threads(stack, lambda: values.pid == os.getpid())

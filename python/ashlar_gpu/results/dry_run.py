@@ -130,6 +130,15 @@ class Jax:
 
 
 @dataclasses.dataclass(frozen=True)
+class Vllm:
+    weights_bytes: int  # Of the model.
+    activations_bytes: int  # Of a step, at most.
+    graphs_bytes: int  # Of CUDA graphs, as it estimates them.
+    kv_cache_bytes: int  # What it took for its KV cache.
+    requested_bytes: int  # Of the device, by its gpu_memory_utilization.
+
+
+@dataclasses.dataclass(frozen=True)
 class Process:
     pid: int  # The process's number.
     rank: Optional[int]  # Of a job of several.
@@ -138,6 +147,7 @@ class Process:
     books: Optional[Books]  # Of the preloaded library; null where the process was killed.
     torch: Optional[Torch]  # What PyTorch's allocator says; null without PyTorch.
     jax: Optional[Jax]  # What JAX's allocator says at the end; null without JAX.
+    vllm: Optional[Vllm]  # What vLLM measured of itself before it made its KV cache; null where it did not.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,6 +215,19 @@ class MadeUp:
 
 
 @dataclasses.dataclass(frozen=True)
+class GivenValue:
+    flag: str  # As given: FILE:LINE=VALUE.
+    reads: int  # How often the line read it; 0: the line read no value of a device.
+    why_not: Optional[str]  # Why a read of the line was not given it, such as of a type that cannot hold it; else null.
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadingLine:
+    line: str  # Of the program.
+    count: int  # How many values it read.
+
+
+@dataclasses.dataclass(frozen=True)
 class AccountPart:
     name: str  # Whose it is: PyTorch's allocator, CUDA context, NCCL.
     least_bytes: int  # It takes so much.
@@ -257,6 +280,9 @@ class DryRun(DryRunAnswer):
     processes: Tuple[Process, ...]  # By rank, then by number.
     cards: Optional[Cards]  # Which card is enough; null where the devices had a limit or there is no history.
     made_up: MadeUp  # Reads of what only a kernel would have written.
+    given_values: Tuple[GivenValue, ...]  # What came of each --value, in their order.
+    # Under --value, the lines of the program that read values of the device, known ones among them.
+    value_reads: Tuple[ReadingLine, ...]
     # Whose the memory of a device is, and what libraries take beside it; null: no process left its accounting.
     account: Optional[Account]
     assumptions: Tuple[Assumption, ...]  # What else was taken for granted.

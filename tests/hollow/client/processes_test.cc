@@ -352,6 +352,23 @@ TEST_F(ProcessesTest, ValuesAreTaughtAndForgotten) {
   EXPECT_EQ(made_up[0]["bytes"], 8);
 }
 
+TEST_F(ProcessesTest, ReadsOfAThreadMayBeGivenANumber) {
+  Run({}, [] {
+    const auto read_as = HollowFunction<void(std::uint64_t)>("ashlar_hollow_read_as");
+    const auto read_as_is = HollowFunction<void()>("ashlar_hollow_read_as_is");
+    void* block = Malloc(100);
+    WriteText(block, "0123456789");
+    read_as(258);
+    EXPECT_EQ(ReadText(block, 4), std::string("\2\1\0\0", 4)) << "known or not";
+    EXPECT_EQ(ReadText(block, 1), std::string("\1", 1)) << "true";
+    EXPECT_EQ(ReadText(static_cast<char*>(block) + 50, 10), std::string("\2\1\0\0\0\0\0\0\0\0", 10));
+    std::thread([&] { EXPECT_EQ(ReadText(block, 4), "0123"); }).join();
+    read_as_is();
+    EXPECT_EQ(ReadText(block, 4), "0123");
+  });
+  EXPECT_TRUE(Report()["made_up"].empty());
+}
+
 // Lets the process have `gib` GiB of addresses more than it has.
 void LimitAddresses(std::uint64_t gib) {
   std::uint64_t pages = 0;

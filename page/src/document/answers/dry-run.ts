@@ -13,6 +13,8 @@ export type DryRun = {
   processes: Process[];
   cards: Cards | null;
   made_up: MadeUp;
+  given_values: GivenValue[];
+  value_reads: ReadingLine[];
   account: Account | null;
   assumptions: Assumption[];
   not_supported: Call[];
@@ -76,6 +78,7 @@ export type Process = {
   books: Books | null;
   torch: Torch | null;
   jax: Jax | null;
+  vllm: Vllm | null;
 };
 
 export type Books = {
@@ -127,6 +130,14 @@ export type JaxDevice = {
   limit_bytes: number;
 };
 
+export type Vllm = {
+  weights_bytes: number;
+  activations_bytes: number;
+  graphs_bytes: number;
+  kv_cache_bytes: number;
+  requested_bytes: number;
+};
+
 export type Cards = {
   is_replayed: boolean;
   outside_bytes: number;
@@ -176,6 +187,17 @@ export type MadeUpLine = {
   line: string;
   count: number;
   bytes: number;
+};
+
+export type GivenValue = {
+  flag: string;
+  reads: number;
+  why_not: string | null;
+};
+
+export type ReadingLine = {
+  line: string;
+  count: number;
 };
 
 export type Account = {

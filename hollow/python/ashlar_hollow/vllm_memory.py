@@ -1,0 +1,52 @@
+"""What vLLM measured of itself before it made its KV cache: vllm-PID.json in the run folder, once it has measured.
+
+    {"weights_bytes": 226492416, "activations_bytes": 671088640, "graphs_bytes": 0, "kv_cache_bytes": 77309411328,
+     "requested_bytes": 79027018342}
+
+These are attributes of its worker (vllm/v1/worker/gpu_worker.py), which it also logs. What a release names otherwise is not told.
+Thread rule: that of the worker.
+"""
+
+import json
+import os
+import sys
+
+from .unseen import during
+
+TOLD = {
+    "activations_bytes": "peak_activation_memory",
+    "graphs_bytes": "cudagraph_memory_estimate",
+    "kv_cache_bytes": "available_kv_cache_memory_bytes",
+    "requested_bytes": "requested_memory",
+}
+
+
+def sums(worker):
+    told = {key: getattr(worker, name, None) for key, name in TOLD.items()}
+    told["weights_bytes"] = getattr(getattr(worker, "model_runner", None), "model_memory_usage", None)
+    return {key: int(bytes_) for key, bytes_ in told.items() if isinstance(bytes_, (int, float))}
+
+
+def tell(worker, folder):
+    told = sums(worker)
+    if "kv_cache_bytes" not in told:
+        return  # its size was given, or it could not be measured
+    path = os.path.join(folder, "vllm-%d.json" % os.getpid())
+    with open(path + ".part", "w") as file:
+        json.dump(told, file)
+    os.rename(path + ".part", path)
+
+
+def watch(module, folder):
+    """After the import of the worker's module."""
+
+    def start(worker):
+        def end():
+            try:
+                tell(worker, folder)
+            except Exception as error:
+                sys.stderr.write("ashlar: vLLM does not tell its memory: %s: %s\n" % (type(error).__name__, error))
+
+        return end
+
+    module.Worker.determine_available_memory = during(module.Worker.determine_available_memory, start)
