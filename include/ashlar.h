@@ -120,6 +120,12 @@ ASHLAR_API int ashlar_may_hold(const ashlar_allocator* allocator, const void* ad
 ASHLAR_API ashlar_status ashlar_allocate_at(ashlar_allocator* allocator, void* address, size_t block_bytes,
                                             size_t requested_bytes);
 
+/* As ashlar_allocate, at this very address: in free memory of the stream and of the pool that the request is routed to,
+ * cut by the rules above it. What is free below it in the same block is handed out first and freed at once.
+ * ASHLAR_INVALID_ARGUMENT: there is no such free memory. */
+ASHLAR_API ashlar_status ashlar_allocate_exactly(ashlar_allocator* allocator, size_t bytes, ashlar_stream stream,
+                                                 void* address);
+
 /* Completes the frees whose streams are done; every ashlar_allocate does this first. */
 ASHLAR_API ashlar_status ashlar_poll(ashlar_allocator* allocator);
 /* Waits for every pending free and returns all whole-free memory to the device. */

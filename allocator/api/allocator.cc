@@ -141,6 +141,9 @@ bool Allocator::MayHold(std::uint64_t address) const { return impl().allocator.M
 bool Allocator::AllocateAddressAt(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t requested_bytes) {
   return impl().allocator.AllocateAt({address, size_bytes}, requested_bytes, core::HandOutAs::kAddress) != nullptr;
 }
+absl::Status Allocator::AllocateAddressExactly(std::uint64_t bytes, Stream stream, std::uint64_t address) {
+  return impl().allocator.AllocateAddressExactly({bytes, stream, PoolId{}}, address);
+}
 
 void Allocator::PollEvents() { impl().allocator.PollEvents(); }
 void Allocator::EmptyCache() { impl().allocator.EmptyCache(); }

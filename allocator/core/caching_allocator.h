@@ -119,6 +119,10 @@ class CachingAllocator {
   // Exactly this range of free memory, whatever the rules would have chosen, for a request of so many bytes. nullptr
   // where it is not free.
   Block* AllocateAt(const policy::AddressRange& range, std::uint64_t requested_bytes, HandOutAs as);
+  // A request by address that is served at this very address: in free memory of its own pool and stream, cut by the
+  // rules above it. What is free below it in the same block is handed out first and freed at once. InvalidArgument:
+  // there is no such memory.
+  absl::Status AllocateAddressExactly(policy::Request request, std::uint64_t address);
 
   // Completes the frees whose events are done; every Allocate does this first.
   void PollEvents();
@@ -279,6 +283,9 @@ class CachingAllocator {
   void NoteSearch(const policy::Decision& decision);
   absl::StatusOr<policy::Block*> Serve(const ExclusiveSection& section, const policy::Decision& decision, HandOutAs as);
   absl::Status Fail(const ExclusiveSection& section, const policy::Decision& decision, const GrowthResult& failed);
+  // In a free block that holds the range.
+  policy::Block* PlaceExactly(policy::Block* free, const policy::AddressRange& range, std::uint64_t requested_bytes,
+                              HandOutAs as);
   void FreeExclusively(policy::Block* block);
   void WaitForStreams(policy::Block* block, const StreamList& streams);
   // Capturing begins or ends: the device is told, and what waited for the end of the last one goes on.

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "allocator/core/caching_allocator.h"
 #include "allocator/core/state.h"
 
@@ -10,6 +11,20 @@ namespace {
 
 absl::Status TooLarge(std::uint64_t bytes) {
   return absl::ResourceExhaustedError(absl::StrCat("out of memory: ", bytes, " bytes are more than any device has"));
+}
+
+absl::Status NotFreeAt(std::uint64_t bytes, std::uint64_t address) {
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%d bytes at 0x%x are not free in the request's pool and stream: ask for an address there, in steps of %d bytes",
+      bytes, address, policy::kMinBlockBytes));
+}
+
+// The free block of the request's own pool and stream that holds what it takes at the address, where one does.
+policy::Block* FindExactly(const policy::Heap& heap, const policy::Decision& decision, std::uint64_t address) {
+  const policy::Segment* segment = SegmentAt(heap, address);
+  if (segment == nullptr || (address - segment->address) % policy::kMinBlockBytes != 0) return nullptr;
+  if (segment->lane->pool != decision.pool || segment->lane->stream != decision.stream) return nullptr;
+  return policy::Heap::FindFreeAt(*segment, nullptr, {address, decision.rounded_bytes});
 }
 
 }  // namespace
@@ -85,18 +100,41 @@ Block* CachingAllocator::AllocateAt(const policy::AddressRange& range, std::uint
   const policy::Segment* segment = SegmentAt(ledger_.heap(), range.address);
   if (segment != nullptr && segment->lane->pool->pair->is_asleep) return nullptr;
   policy::Block* block = segment == nullptr ? nullptr : policy::Heap::FindFreeAt(*segment, nullptr, range);
-  if (block == nullptr) return nullptr;
+  return block == nullptr ? nullptr : PlaceExactly(block, range, requested_bytes, as);
+}
+
+policy::Block* CachingAllocator::PlaceExactly(policy::Block* free, const policy::AddressRange& range,
+                                              std::uint64_t requested_bytes, HandOutAs as) {
+  const policy::Lane& lane = *free->segment->lane;
   policy::Decision decision{.request_bytes = requested_bytes, .rounded_bytes = range.size_bytes};
-  decision.stream = segment->lane->stream;
-  decision.pool = segment->lane->pool;
-  decision.pair = segment->lane->pool->pair;
-  decision.block = block;
+  decision.stream = lane.stream;
+  decision.pool = lane.pool;
+  decision.pair = lane.pool->pair;
+  decision.block = free;
   decision.place_at = range.address;
-  policy::Heap::TakeFree(block);
-  block = ledger_.Place(decision, block);
+  policy::Heap::TakeFree(free);
+  policy::Block* block = ledger_.Place(decision, free);
   fast_path_.Enter(block, decision.stream, as);
   ledger_.HandOut(*block, decision);
   return block;
+}
+
+absl::Status CachingAllocator::AllocateAddressExactly(policy::Request request, std::uint64_t address) {
+  if (request.bytes == 0 || request.bytes > policy::kMaxRequestBytes) return NotFreeAt(request.bytes, address);
+  const ExclusiveSection section(caches());
+  if (absl::Status status = BeginRequest(section, request); !status.ok()) return status;
+  const policy::Decision decision = ledger_.heap().Decide(request);
+  policy::Block* block = FindExactly(ledger_.heap(), decision, address);
+  if (block == nullptr) return NotFreeAt(request.bytes, address);
+  policy::Block* below = nullptr;
+  if (const std::uint64_t below_bytes = address - block->address; below_bytes > 0) {
+    below = PlaceExactly(block, {block->address, below_bytes}, below_bytes, HandOutAs::kPointer);
+    block = below->next;
+  }
+  const std::uint64_t block_bytes = ledger_.heap().EffectOf(*block, decision.rounded_bytes, *decision.pool).block_bytes;
+  PlaceExactly(block, {address, block_bytes}, request.bytes, HandOutAs::kAddress);
+  if (below != nullptr) FreeExclusively(below);
+  return absl::OkStatus();
 }
 
 absl::Status CachingAllocator::BeginRequest(const ExclusiveSection& section, policy::Request& request) {

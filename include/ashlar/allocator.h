@@ -112,6 +112,10 @@ class ASHLAR_EXPORT Allocator {
   // A block of exactly this range, which is free now, for a request of `requested_bytes`, handed out by its address.
   // False where it is not free as a whole.
   bool AllocateAddressAt(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t requested_bytes);
+  // As AllocateAddress, at this very address: in free memory of the request's own pool and stream, cut by the rules
+  // above it. What is free below it in the same block is handed out first and freed at once. kInvalidArgument: there is
+  // no such memory.
+  absl::Status AllocateAddressExactly(std::uint64_t bytes, Stream stream, std::uint64_t address);
 
   // --- memory that is cached ---
   // Completes the frees whose events are done; every Allocate does this first.

@@ -102,6 +102,7 @@ SIGNATURES = {
     "holds": (ctypes.c_int, [_HANDLE, _MEMORY]),
     "may_hold": (ctypes.c_int, [_HANDLE, _MEMORY]),
     "allocate_at": (_STATUS, [_HANDLE, _MEMORY, _SIZE, _SIZE]),
+    "allocate_exactly": (_STATUS, [_HANDLE, _SIZE, _STREAM, _MEMORY]),
     "poll": (_STATUS, [_HANDLE]),
     "empty_cache": (_STATUS, [_HANDLE]),
     "add_free_memory_callback": (_STATUS, [_HANDLE, FreeMemory, ctypes.c_void_p]),

@@ -1,12 +1,13 @@
 """PyTorch's own class for an allocator of CUDA memory, over Ashlar: a small library that is compiled against the headers of
 the PyTorch that runs.
 
-    native = Native.load(torch)              # built once for each PyTorch, kept in the user's cache folder; else Unavailable
+    native = Native.load(torch)              # prebuilt, or built once and kept in the user's cache folder; else Unavailable
     native.install("max_split_size_mb:128")  # before CUDA's first use
 
 The class changes between releases, and a library for another one would corrupt memory: it is used only where the version,
-the commit, the C++ library's kind of strings and CUDA's version are those of the headers that it was compiled with. Sources
-and compiler flags are part of the file's name too. Threads: one; several processes may build at once, and one of them does.
+the commit, the C++ library's kind of strings and CUDA's version are those of the headers that it was compiled with. The wheel
+has one for each release that it was tested with, named after these; for others it is compiled here, and sources and compiler
+flags are part of the file's name too. Threads: one; several processes may build at once, and one of them does.
 """
 
 import contextlib
@@ -25,6 +26,7 @@ from . import _native, _torch_settings
 
 LIBRARY = "libashlar_torch_native.so"
 SOURCES = "lib/ashlar/torch_native"  # of an installation, and of a build folder
+PREBUILT = "lib/ashlar/torch_prebuilt"  # the same
 FLAGS = ["-std=c++20", "-O2", "-w", "-shared", "-fPIC", "-fno-plt", "-fvisibility=hidden", "-fvisibility-inlines-hidden"]
 LINKED = ["-Wl,-z,defs", "-Wl,-z,nodelete", "-Wl,-z,now"]
 NOT_PYTORCHS = _torch_settings.OURS | {"policy"}  # keys that PyTorch's own settings have not
@@ -144,6 +146,16 @@ def _built(torch):
     return target
 
 
+def _prebuilt(torch):
+    """The library that came with the package for this very PyTorch, opened; None: there is none, or none that loads here."""
+    for prefix in _native.prefixes():
+        path = prefix / PREBUILT / (identity(torch).replace(" ", "-") + ".so")
+        if path.is_file():
+            with contextlib.suppress(OSError):
+                return ctypes.CDLL(str(path))
+    return None
+
+
 def pytorchs_own(conf):
     """Of settings, those that PyTorch has."""
     text = _torch_settings.as_recorded({"PYTORCH_CUDA_ALLOC_CONF": conf})["PYTORCH_CUDA_ALLOC_CONF"]
@@ -164,7 +176,7 @@ class Native:
             raise Unavailable(f"PyTorch {torch.__version__} is older than {'.'.join(map(str, LEAST_RELEASE))}")
         try:
             c.library()  # what it needs of ours is found in the process
-            found = ctypes.CDLL(str(_built(torch)))
+            found = _prebuilt(torch) or ctypes.CDLL(str(_built(torch)))
         except OSError as error:
             raise Unavailable(f"it cannot be built or loaded ({error})") from None
         for name in ("install", "change"):

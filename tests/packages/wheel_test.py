@@ -32,6 +32,15 @@ try:
 except torch.OutOfMemoryError:
     print("caught")
 """
+BY_CLASS = """
+import sys
+import torch
+torch.version.git_version = sys.argv[1] if len(sys.argv) > 1 else torch.version.git_version
+import ashlar_gpu.torch
+ashlar_gpu.torch.install()
+kept = torch.empty(30 << 20, device="cuda", dtype=torch.uint8)
+print("interface", ashlar_gpu.torch.interface(), torch.cuda.memory_reserved() >> 20)
+"""
 
 
 class WheelTest(unittest.TestCase):
@@ -75,6 +84,35 @@ class WheelTest(unittest.TestCase):
         text = checks.run(self.bin / "ashlar", "dry-run", "--device", "T4", "--", TORCH, "-c", PLUGIN, cwd=self.folder,
                           environment={"PYTHONPATH": str(self.package.parent)})
         self.assertIn("reserved 120\ncaught\n", text)
+
+    def by_class(self, *arguments):
+        """A program that installs Ashlar where there is no compiler, and nothing that was built before."""
+        empty = {"PATH": str(self.folder / "no-programs"), "XDG_CACHE_HOME": str(self.folder / "cache"),
+                 "PYTHONPATH": str(self.package.parent)}
+        return checks.run(self.bin / "ashlar", "dry-run", "--device", "T4", "--", TORCH, "-c", BY_CLASS, *arguments,
+                          cwd=self.folder, environment=empty)
+
+    def test_class_of_pytorch_without_a_compiler(self):
+        if not TORCH.exists():
+            self.skipTest("no environment with PyTorch: see test_dry_run_of_pytorch")
+        if not list(self.native.glob("lib/ashlar/torch_prebuilt/2.14.1-*.so")):
+            self.skipTest("the wheel was built without libraries for PyTorch: see tools/torch_headers")
+        text = self.by_class()
+        self.assertIn("interface native 30\n", text)
+        self.assertNotIn("pluggable", text)
+        text = self.by_class("f" * 40)  # a build of the same release by somebody else
+        self.assertIn("interface pluggable 30\n", text)
+        self.assertIn("PyTorch's pluggable interface is used, which offers less than its own: there is no C++ compiler", text)
+
+    def test_what_is_for_pytorch_takes_its_libraries_from_the_process(self):
+        if not shutil.which("readelf"):
+            self.skipTest("no readelf")
+        for library in self.native.glob("lib/ashlar/torch_prebuilt/*.so"):
+            text = checks.run("readelf", "--dynamic", "--wide", library)
+            needed = re.findall(r"\(NEEDED\).*\[(.*)\]", text)
+            self.assertLessEqual({"libc10.so", "libc10_cuda.so", "libashlar.so.1"}, set(needed))
+            self.assertTrue(any(re.fullmatch(r"libcudart\.so\.\d+", name) for name in needed), needed)
+            self.assertEqual(re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", text), ["$ORIGIN/../.."])
 
     def test_module(self):
         code = "import ashlar_gpu, ashlar_gpu._native as n; print(n.program()); print(n.library('libashlar.so.1'))"

@@ -45,12 +45,22 @@ class NativeTest(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
 
-    def library(self, built_for):
+    def compiled(self, built_for):
         """A file of its own each time: what is loaded stays."""
         source, made = self.folder / "stand_in.cc", self.folder / f"stand_in_{len(list(self.folder.iterdir()))}.so"
         source.write_text(STAND_IN % built_for, encoding="utf-8")
         subprocess.run(["c++", "-shared", "-fPIC", str(source), "-o", str(made)], check=True)
-        return mock.patch.object(native, "_built", return_value=made)
+        return made
+
+    def library(self, built_for):
+        return mock.patch.object(native, "_built", return_value=self.compiled(built_for))
+
+    def prebuilt(self, named, built_for):
+        """An installation with one library."""
+        prefix = self.folder / f"prefix_{len(list(self.folder.iterdir()))}"
+        (prefix / native.PREBUILT).mkdir(parents=True)
+        os.replace(self.compiled(built_for), prefix / native.PREBUILT / (named.replace(" ", "-") + ".so"))
+        return prefix
 
     def refused(self, words, call=None):
         with self.assertRaises(native.Unavailable) as refusal:
@@ -66,6 +76,26 @@ class NativeTest(unittest.TestCase):
             with self.library(other):
                 self.refused(f"it was built for {other}, and {runs} runs")
         with self.library(runs):
+            self.assertIsNone(native.Native.load(self.torch).allocator())
+
+    def test_a_prebuilt_library_is_used_for_the_pytorch_that_it_names_alone(self):
+        runs, other = native.identity(self.torch), "2.14.1 abi1 cuda13000 abc124"
+        none = mock.patch.object(native, "_built", side_effect=native.Unavailable("it is compiled here"))
+        for prefix, words in ((self.prebuilt(runs, runs), None), (self.prebuilt(other, other), "it is compiled here"),
+                              (self.prebuilt(runs, other), f"it was built for {other}, and {runs} runs")):
+            c.library()
+            with none, mock.patch.object(native._native, "prefixes", return_value=[prefix]):
+                if words:
+                    self.refused(words)
+                else:
+                    self.assertIsNone(native.Native.load(self.torch).allocator())
+
+    def test_a_prebuilt_library_that_does_not_load_is_passed_over(self):
+        prefix, runs = self.prebuilt(native.identity(self.torch), "x"), native.identity(self.torch)
+        (found,) = (prefix / native.PREBUILT).iterdir()
+        found.write_bytes(b"of another machine")
+        c.library()
+        with self.library(runs), mock.patch.object(native._native, "prefixes", return_value=[prefix]):
             self.assertIsNone(native.Native.load(self.torch).allocator())
 
     def test_an_old_release_is_not_tried(self):

@@ -100,6 +100,13 @@ ashlar_status ashlar_allocate_at(ashlar_allocator* allocator, void* address, siz
   });
 }
 
+ashlar_status ashlar_allocate_exactly(ashlar_allocator* allocator, size_t bytes, ashlar_stream stream, void* address) {
+  return ashlar::c::Call([&] {
+    return allocator->allocator.AllocateAddressExactly(bytes, ashlar::c::StreamOf(stream),
+                                                       ashlar::c::AddressOf(address));
+  });
+}
+
 ashlar_status ashlar_add_free_memory_callback(ashlar_allocator* allocator, ashlar_free_memory callback, void* context) {
   return ashlar::c::Call([&] {
     allocator->allocator.AddFreeMemoryCallback([callback, context] { return callback(context) != 0; });

@@ -49,6 +49,8 @@ class NativeAllocator final : public native::CUDAAllocator {
   void* raw_alloc(std::size_t bytes) override;
   void* raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) override;
   void raw_delete(void* memory) override;
+  // In free memory of the current stream: no device is asked.
+  c10::DataPtr allocateWithAddress(std::size_t bytes, void* address);
   void recordStream(const c10::DataPtr& memory, c10::cuda::CUDAStream stream);
   void enable(bool value) override { is_enabled_ = value; }
   bool isEnabled() const override { return is_enabled_; }
@@ -151,6 +153,8 @@ class NativeAllocator final : public native::CUDAAllocator {
 
   c10::DeviceIndex CurrentDevice() const;
   void* Allocate(std::size_t bytes, c10::DeviceIndex device, cudaStream_t stream);
+  // Who watches is told of a new block.
+  static void Tell(ashlar_allocator* allocator, void* memory);
   static std::int64_t RejectionsOf(c10::DeviceIndex device);
   [[noreturn]] void Fail(ashlar_status status, c10::DeviceIndex device, std::size_t bytes);
   static void FreeOn(ashlar_allocator* allocator, void* memory);

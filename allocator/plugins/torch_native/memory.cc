@@ -68,6 +68,13 @@ c10::DeviceIndex NativeAllocator::CurrentDevice() const {
   return static_cast<c10::DeviceIndex>(device);
 }
 
+inline void NativeAllocator::Tell(ashlar_allocator* allocator, void* memory) {
+  if (c10::memoryProfilingEnabled()) [[unlikely]]
+    TellProfiler(allocator, memory, 1);
+  if (const auto* interpreter = TracingInterpreter(); interpreter != nullptr) [[unlikely]]
+    (*interpreter)->trace_gpu_memory_allocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(memory));
+}
+
 void* NativeAllocator::Allocate(std::size_t bytes, c10::DeviceIndex device, cudaStream_t stream) {
   if (bytes == 0) return nullptr;
   ashlar_allocator* const allocator = AllocatorOf(device);
@@ -76,10 +83,7 @@ void* NativeAllocator::Allocate(std::size_t bytes, c10::DeviceIndex device, cuda
   const ashlar_status status = ashlar_allocate(allocator, bytes, stream, &memory);
   if (status != ASHLAR_OK) [[unlikely]]
     Fail(status, device, bytes);
-  if (c10::memoryProfilingEnabled()) [[unlikely]]
-    TellProfiler(allocator, memory, 1);
-  if (const auto* interpreter = TracingInterpreter(); interpreter != nullptr) [[unlikely]]
-    (*interpreter)->trace_gpu_memory_allocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(memory));
+  Tell(allocator, memory);
   return memory;
 }
 
@@ -117,6 +121,19 @@ c10::DataPtr NativeAllocator::allocate(std::size_t bytes) {
   }
   void* memory = Allocate(bytes, device, StreamOn(device));
   return {memory, memory, DeleteBlock, place};
+}
+
+c10::DataPtr NativeAllocator::allocateWithAddress(std::size_t bytes, void* address) {
+  TORCH_CHECK(is_enabled_, "ashlar: allocateWithAddress: memory is not cached (caching_allocator_enable(False))");
+  const c10::DeviceIndex device = CurrentDevice();
+  const c10::Device place(c10::DeviceType::CUDA, device);
+  if (bytes == 0) return {nullptr, nullptr, DeleteBlock, place};
+  ashlar_allocator* const allocator = AllocatorOf(device);
+  const GatheredScope scope(Gather(RecordContext::STATE));
+  const ashlar_status status = ashlar_allocate_exactly(allocator, bytes, StreamOn(device), address);
+  TORCH_CHECK(status == ASHLAR_OK, "ashlar: allocateWithAddress: ", ashlar_last_error());
+  Tell(allocator, address);
+  return {address, address, DeleteBlock, place};
 }
 
 c10::DeleterFnPtr NativeAllocator::raw_deleter() const { return is_enabled_ ? DeleteBlock : DeleteUncached; }
