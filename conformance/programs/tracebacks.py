@@ -138,7 +138,8 @@ compiled(torch.ones(1, 64, device="cuda"), 4)
 check("compiled code", lambda: compiled(torch.ones(1, 64, device="cuda"), 1 << 30))
 adds_one[(1,)](torch.zeros(16, device="cuda"), 16)
 check("a kernel in Triton", kernel_without_an_argument)
-assert len(adds_one.pre_run_hooks) == 1 and inspect.signature(adds_one.run).parameters["grid"], adds_one.run
+has_values = os.environ.get("ASHLAR_SMALL_VALUES") != "0"  # without them no kernel is looked at
+assert len(adds_one.pre_run_hooks) == has_values and inspect.signature(adds_one.run).parameters["grid"], adds_one.run
 kept = [torch.zeros(3, device="cuda") + 1, compiled(torch.ones(1, 64, device="cuda"), 4)]
 for name, take in (("memory._snapshot", torch.cuda.memory._snapshot), ("torch._C", torch._C._cuda_memorySnapshot),
                    ("memory_snapshot", lambda: {"segments": torch.cuda.memory_snapshot()})):
