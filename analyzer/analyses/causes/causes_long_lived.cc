@@ -71,14 +71,6 @@ DataOfLine MostDataOfALine(const CauseContext& context, const Indices& data) {
   return out;
 }
 
-// Whether mostly the call of a module that is under way has it: of the pass, though none was told.
-bool IsOfACall(const Variable& variable, const HeldByName& held) {
-  const std::uint64_t bytes = variable.BytesOf(held, [](const trace::Holder& holder) {
-    return holder.Is("in_call") && !absl::StartsWith(holder.name, "self.");
-  });
-  return 2 * bytes > variable.bytes;
-}
-
 // Data of the program that is there from the setup on, by the variables that hold it.
 CauseFinding DataByOwner(const CauseContext& context, const HeldByName& held, const ProgramMemory& memory) {
   constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
@@ -86,7 +78,7 @@ CauseFinding DataByOwner(const CauseContext& context, const HeldByName& held, co
   std::vector<Variable> data;
   std::uint64_t bytes = 0;
   for (Variable& variable : VariablesOf(held)) {
-    const bool is_data = variable.role == OwnerRole::kVariable && !IsOfACall(variable, held) &&
+    const bool is_data = variable.role == OwnerRole::kVariable && !variable.IsOfRunningPass(held) &&
                          IsShareOf(variable.bytes, kLeastTensorShare, AllocatedBytes(context)) &&
                          std::all_of(variable.blocks.begin(), variable.blocks.end(), [&](std::size_t index) {
                            return memory.Current() == nullptr || IsFromTheSetup(context, memory, index);

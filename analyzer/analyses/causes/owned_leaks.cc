@@ -80,7 +80,7 @@ class OwnedSearch {
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       const Variable& variable = variables_[i];
       const bool is_kept = groups[i].has_value() && IsOfManyPasses(variable, *groups[i]) &&
-                           !IsOfRunningPass(variable) && !IsOfInnerLoop(variable, *groups[i]);
+                           !variable.IsOfRunningPass(held_) && !IsOfInnerLoop(variable, *groups[i]);
       if (is_kept) {
         const LeakShape shape = ShapeOf(variable, *groups[i]);
         const bool is_of_evaluation = shape == LeakShape::kEvalGraph || shape == LeakShape::kEvalOutputs;
@@ -140,15 +140,6 @@ class OwnedSearch {
   bool IsOfManyPasses(const Variable& variable, const KeptGroup& group) const {
     if (first_pass_ == timeline::kNever) return 2 * variable.BytesOf(held_, IsOfOneModel) <= variable.bytes;
     return timeline_.blocks()[group.blocks.back()].alloc_event > first_pass_;
-  }
-
-  // What only a frame within a module's call or of PyTorch itself has is of the pass under way: its layers are no
-  // iterations, nor is what a backward pass computes again. What a module keeps may be reached from such a frame too.
-  bool IsOfRunningPass(const Variable& variable) const {
-    const std::uint64_t bytes = variable.BytesOf(held_, [](const trace::Holder& holder) {
-      return holder.Is("in_call") && !absl::StartsWith(holder.name, "self.");
-    });
-    return 2 * bytes > variable.bytes;
   }
 
   // The rounds of an inner loop (torch.autograd.grad) are one pass, whose backward pass is still to come.

@@ -72,6 +72,13 @@ trace::Holder Variable::Holder(const HeldByName& held) const {
   return out;
 }
 
+bool Variable::IsOfRunningPass(const HeldByName& held) const {
+  const std::uint64_t of_calls = BytesOf(held, [](const trace::Holder& holder) {
+    return holder.Is("in_call") && !absl::StartsWith(holder.name, "self.");
+  });
+  return 2 * of_calls > bytes;
+}
+
 std::vector<Variable> VariablesOf(const HeldByName& held) {
   std::map<std::tuple<std::string, std::string, std::string>, Variable> gathered;
   for (std::size_t i = 0; i < held.rows.size(); ++i) {

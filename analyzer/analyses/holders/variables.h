@@ -59,6 +59,10 @@ struct Variable {
     for (const std::size_t row : rows) out += is_such(held.rows[row].holder) ? held.rows[row].bytes : 0;
     return out;
   }
+  // Whether mostly the call of a module that is under way has it: what only a frame within one or of PyTorch itself
+  // has. Its layers are no iterations, and it is not from the setup. What a module keeps may be reached from such a
+  // frame too.
+  bool IsOfRunningPass(const HeldByName& held) const;
 };
 
 // Most bytes first. What has no variable (kAtWork, kLibrary, kNobody) is left out.
