@@ -110,9 +110,13 @@ absl::StatusOr<std::uint64_t> RecordedDevice::AllocateSegment(std::uint64_t size
   return OutOfMemory();
 }
 
-// Where the record does not say more, a reservation begins where the first of its pages is mapped.
+// Where the record does not say more, a reservation begins where the first of its pages is mapped. One that has a
+// segment in its place is of a device without virtual memory management.
 absl::StatusOr<std::uint64_t> RecordedDevice::Reserve(std::uint64_t size_bytes) {
   if (absl::Status refused = Refusal(); !refused.ok()) return refused;
+  if (is_logged_ && !script_.empty() && script_.front().action == Action::kSegmentAlloc) {
+    return absl::UnimplementedError("no virtual memory management, as recorded");
+  }
   if (!script_.empty() && script_.front().action == (is_logged_ ? Action::kAnnotate : Action::kSegmentMap)) {
     next_address_ = script_.front().address;
     ++addresses_used_;

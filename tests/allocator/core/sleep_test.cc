@@ -378,11 +378,15 @@ TEST_F(TaggedPoolTest, ARecordingReplaysToTheBit) { ExpectRecordingReplays("max_
 
 TEST_F(TaggedPoolTest, IsServedByADeviceWithoutVirtualMemory) {
   device_.LackVirtualMemory();
+  const std::string path = TempFile("plain_tag");
+  const absl::StatusOr<std::unique_ptr<Recorder>> recorder = Recorder::ToFile(&allocator_, path, {.overwrites = true});
   ASSERT_TRUE(allocator_.TagPool(kPool, "rollout").ok());
   Block* live = *allocator_.Allocate(3 * kMiB, Stream{0}, kPool);
   EXPECT_FALSE(live->segment->is_expandable);
   EXPECT_TRUE(absl::IsFailedPrecondition(allocator_.Sleep({.tags = {"rollout"}}).status()));
   allocator_.Free(live);
+  ASSERT_TRUE((*recorder)->Finish().ok());
+  ExpectReplaysExactly(*trace::Decode(BytesOf(path)));
 }
 
 }  // namespace
