@@ -19,6 +19,9 @@ enum class OpKind : std::uint8_t {
   kDeviceSync,    // all device work recorded so far completes
   kStreamSync,    // all work recorded so far on `stream` completes
   kEmptyCache,    // the cache returns what it can
+  kTagPool,       // the pool can sleep from here on
+  kSleep,         // the pool's pages go back to the device, and its blocks stay; what is cached goes too
+  kWake,          // and are there again
 };
 
 struct Op {

@@ -7,6 +7,11 @@
 #include "allocator/core/inspect.h"
 
 namespace ashlar::replay {
+namespace {
+
+constexpr char kTag[] = "asleep";  // pools are asked for by their ids
+
+}  // namespace
 
 RequestReplay::RequestReplay(RequestReplayOptions options)
     : device_(std::move(options.device)), allocator_(&device_, std::move(options.policy)) {
@@ -54,6 +59,12 @@ absl::Status RequestReplay::Step(const trace::Op& request, const trace::RequestT
       if (request.pool != 0) return EmptyPool(trace.pools[request.pool]);
       allocator_.EmptyCache();
       return absl::OkStatus();
+    case trace::OpKind::kTagPool:
+      return allocator_.TagPool(trace.pools[request.pool], kTag);
+    case trace::OpKind::kSleep:
+      return allocator_.Sleep({.pools = {trace.pools[request.pool]}, .keep = Keep::kNothing}).status();
+    case trace::OpKind::kWake:
+      return Wake(trace.pools[request.pool]);
   }
   return absl::OkStatus();
 }
@@ -64,7 +75,10 @@ absl::Status RequestReplay::Allocate(const trace::Op& request, const trace::Requ
     place = *block;
   } else {
     absl::StatusOr<core::Block*> served = allocator_.Allocate(request.bytes, request.stream, trace.pools[request.pool]);
-    if (!served.ok()) return absl::IsResourceExhausted(served.status()) ? absl::OkStatus() : served.status();
+    if (!served.ok()) {
+      const bool is_asleep = failed_wakes_ > 0 && absl::IsFailedPrecondition(served.status());
+      return is_asleep || absl::IsResourceExhausted(served.status()) ? absl::OkStatus() : served.status();
+    }
     place = *served;
   }
   if (place != nullptr && !trace.put_back.empty() && !trace.pools[request.pool].IsDefault()) {
@@ -89,6 +103,13 @@ absl::Status RequestReplay::EmptyPool(PoolId pool) {
   if (pool.IsDefault()) return absl::OkStatus();  // its requests were moved to the default pool
   while (allocator_.PoolUseCount(pool) > 0) allocator_.ReleasePool(pool);
   return allocator_.EmptyPool(pool);
+}
+
+absl::Status RequestReplay::Wake(PoolId pool) {
+  const absl::Status woken = allocator_.Wake({.pools = {pool}});
+  if (!absl::IsResourceExhausted(woken)) return woken;
+  ++failed_wakes_;
+  return absl::OkStatus();
 }
 
 namespace {

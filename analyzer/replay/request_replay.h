@@ -4,9 +4,9 @@
 //   absl::Status status = replay.Run(trace);        // out of memory is a result, not an error
 //   replay.allocator().stats().reserved_bytes.all().peak
 //
-// An allocation that runs out of memory kills its id: later requests on it are ignored. kEmptyCache with another pool
-// than the first empties that one alone. A block that was put back (trace::PutBack) stands where the earlier one stood
-// in this replay, if that is free.
+// An allocation that runs out of memory kills its id: later requests on it are ignored. So are requests for a pool that
+// could not be woken. kEmptyCache with another pool than the first empties that one alone. A block that was put back
+// (trace::PutBack) stands where the earlier one stood in this replay, if that is free.
 #ifndef ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
 #define ASHLAR_ANALYZER_REPLAY_REQUEST_REPLAY_H_
 
@@ -47,6 +47,8 @@ class RequestReplay {
   absl::Status RunPart(const trace::RequestTrace& trace, std::size_t begin, std::size_t end, OpSink* sink = nullptr);
   // Whether the block of an id was allocated, and not freed.
   bool IsLive(std::uint32_t id) const { return id < blocks_.size() && blocks_[id] != nullptr; }
+  // Wakes that found no memory: each is a failure of the program, as a failed request is.
+  std::uint64_t failed_wakes() const { return failed_wakes_; }
 
   const core::CachingAllocator& allocator() const { return allocator_; }
   const device::SimDevice& device() const { return device_; }
@@ -57,11 +59,13 @@ class RequestReplay {
   // Of an id that was put back; nullopt: it is served as any other.
   std::optional<core::Block*> PutBack(std::uint32_t id, const trace::RequestTrace& trace);
   absl::Status EmptyPool(PoolId pool);
+  absl::Status Wake(PoolId pool);
 
   device::SimDevice device_;
   core::CachingAllocator allocator_;
   absl::Status setup_;
   std::vector<core::Block*> blocks_;  // by id; nullptr = not live
+  std::uint64_t failed_wakes_ = 0;
   absl::flat_hash_map<std::uint32_t, policy::AddressRange>
       places_;  // of blocks in private pools, where one is put back
 };

@@ -142,6 +142,10 @@ class WarmReplayer {
         if (answer.release != Release::kMaybeLadder || !is_growth_ahead_[index]) return ReleaseMemory(answer);
         release_ = index;
         return;
+      case OpKind::kTagPool:
+      case OpKind::kSleep:
+      case OpKind::kWake:
+        return;  // no snapshot's program has them
     }
   }
 

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
 #include "analyzer/analyses/causes/cause_table.h"
+#include "analyzer/analyses/changes/program_changes.h"
+#include "analyzer/analyses/steps/program_part.h"
 #include "analyzer/whatif/request_transforms.h"
 
 namespace ashlar::whatif {
@@ -39,6 +41,7 @@ struct Change {
   std::optional<policy::Options> options = {};
   std::uint64_t more_capacity_bytes = 0;
   Weight weight = Weight::kProves;
+  const analyses::ProgramChange* program = nullptr;  // what the user writes, in place of what the cause's row says
 };
 
 class FixTester {
@@ -58,6 +61,7 @@ class FixTester {
       if (change.weight == Weight::kProves) out.finding.confidence = Confidence::kProven;
       if (change.weight == Weight::kSupports)
         out.finding.confidence = std::max(out.finding.confidence, Confidence::kLikely);
+      if (change.program != nullptr) out.finding.change = change.program;
       TakeReplayedBytes(out);
       break;
     }
@@ -115,6 +119,8 @@ class FixTester {
         return GivenBack(finding);
       case CauseFix::kEmptyCache:
         return EmptiedBetweenPhases();
+      case CauseFix::kStateAsleep:
+        return StateAsleep();
     }
     return std::nullopt;
   }
@@ -160,21 +166,53 @@ class FixTester {
   }
 
   std::optional<Change> EmptiedBetweenPhases() const {
-    if (history_.steps.phases.empty()) return std::nullopt;
-    return Change{.what = "torch.cuda.empty_cache() at the beginning of each phase",
-                  .requests = [this](const RequestTrace& r) { return WithEmptyCacheAt(r, BeginsOfPhases(r)); }};
+    if (!history_.HasStacks()) return std::nullopt;
+    return Change{.what = "torch.cuda.empty_cache() where an evaluation begins and ends",
+                  .requests = [this](const RequestTrace& r) {
+                    std::vector<std::size_t> positions;
+                    for (const RequestRange& evaluation : EvaluationsIn(r)) {
+                      positions.push_back(evaluation.begin);
+                      positions.push_back(evaluation.end);
+                    }
+                    return WithEmptyCacheAt(r, positions);
+                  }};
   }
 
-  std::vector<std::size_t> BeginsOfPhases(const RequestTrace& requests) const {
-    const std::optional<RequestPlaces> places = PlaceRequests(*history_.timeline, requests);
-    std::vector<std::size_t> out;
-    if (!places.has_value()) return out;
-    for (const analyses::Phase& phase : history_.steps.phases) {
-      const std::optional<std::size_t> at = places->PositionFrom(phase.events.begin);
-      if (at.has_value()) out.push_back(*at);
+  // Nothing but its step uses an optimizer's state. What sleeps helps against whatever there is.
+  std::optional<Change> StateAsleep() const {
+    if (!policy::RulesOf(settings_.baseline.compat).has_expandable_segments) return std::nullopt;
+    const analyses::ProgramParts parts(history_.stacks);
+    std::vector<std::size_t> state;
+    for (std::size_t i = 0; i < history_.timeline->blocks().size(); ++i) {
+      if (parts.Of(history_.timeline->blocks()[i].stack) == analyses::ProgramPart::kOptimizer) state.push_back(i);
     }
-    std::sort(out.begin(), out.end());
-    out.erase(std::unique(out.begin(), out.end()), out.end());
+    if (state.empty()) return std::nullopt;
+    return Change{.what = "the optimizer's state asleep while nothing is trained",
+                  .requests =
+                      [this, state](const RequestTrace& r) {
+                        const std::optional<RequestPlaces> places = PlaceRequests(*history_.timeline, r);
+                        return places.has_value() ? AsleepIn(r, places->IdsOf(state), EvaluationsIn(r)) : r;
+                      },
+                  .weight = Weight::kNothing,
+                  .program = &analyses::changes::kStateAsleep};
+  }
+
+  // An evaluation lasts until something is trained; from the first request of each.
+  std::vector<RequestRange> EvaluationsIn(const RequestTrace& requests) const {
+    const std::optional<RequestPlaces> places = PlaceRequests(*history_.timeline, requests);
+    if (!places.has_value()) return {};
+    const analyses::ProgramParts parts(history_.stacks);
+    std::vector<RequestRange> out;
+    bool is_evaluation = false;
+    for (std::size_t i = 0; i < places->events.size(); ++i) {
+      const timeline::EventIndex event = places->events[i];
+      if (event < 0) continue;  // before the window
+      const analyses::ProgramPart part = parts.Of(history_.timeline->events()[static_cast<std::size_t>(event)].stack);
+      if (!is_evaluation && analyses::IsEvaluating(part))
+        out.push_back({places->positions[i], requests.requests.size()});
+      if (is_evaluation && analyses::IsTraining(part)) out.back().end = places->positions[i];
+      is_evaluation = is_evaluation ? !analyses::IsTraining(part) : analyses::IsEvaluating(part);
+    }
     return out;
   }
 

@@ -116,4 +116,27 @@ RequestTrace WithEmptyCacheAt(const RequestTrace& requests, absl::Span<const std
   return out;
 }
 
+RequestTrace AsleepIn(const RequestTrace& requests, absl::Span<const std::uint32_t> ids,
+                      absl::Span<const RequestRange> ranges) {
+  const RequestTrace apart = InPoolOfTheirOwn(requests, ids);
+  const auto pool = static_cast<std::uint16_t>(apart.pools.size() - 1);
+  RequestTrace out = apart;
+  out.requests = {{.kind = OpKind::kTagPool, .pool = pool}};
+  auto next = ranges.begin();
+  bool is_asleep = false;
+  for (std::size_t i = 0; i < apart.requests.size(); ++i) {
+    if (next != ranges.end() && is_asleep && next->end == i) {
+      out.requests.push_back({.kind = OpKind::kWake, .pool = pool});
+      is_asleep = false;
+      ++next;
+    }
+    if (next != ranges.end() && !is_asleep && next->begin == i) {
+      out.requests.push_back({.kind = OpKind::kSleep, .pool = pool});
+      is_asleep = true;
+    }
+    out.requests.push_back(apart.requests[i]);
+  }
+  return out;
+}
+
 }  // namespace ashlar::whatif

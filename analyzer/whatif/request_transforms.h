@@ -47,6 +47,15 @@ trace::RequestTrace InPoolOfTheirOwn(trace::RequestTrace requests, absl::Span<co
 // torch.cuda.empty_cache() before the requests at these positions (ascending).
 trace::RequestTrace WithEmptyCacheAt(const trace::RequestTrace& requests, absl::Span<const std::size_t> positions);
 
+// From the request at `begin` on, up to the one at `end`: positions in a trace, `end` may lie behind its last.
+struct RequestRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+// The blocks of these ids (ascending) in a pool of their own, which sleeps in these ranges: in order, and apart.
+trace::RequestTrace AsleepIn(const trace::RequestTrace& requests, absl::Span<const std::uint32_t> ids,
+                             absl::Span<const RequestRange> ranges);
+
 }  // namespace ashlar::whatif
 
 #endif  // ASHLAR_ANALYZER_WHATIF_REQUEST_TRANSFORMS_H_

@@ -103,7 +103,7 @@ absl::StatusOr<WhatIfRow> RunWhatIf(const trace::RequestTrace& requests, const W
   row.conf = options.conf;
   row.peak_reserved_bytes = static_cast<std::uint64_t>(stats.reserved_bytes.all().peak);
   row.peak_allocated_bytes = static_cast<std::uint64_t>(stats.allocated_bytes.all().peak);
-  row.ooms = stats.num_ooms + stats.num_oom_rejections;
+  row.ooms = stats.num_ooms + stats.num_oom_rejections + replay.failed_wakes();
   row.driver_calls = replay.device().calls().MemoryCalls();
   row.cost_ns = replay.device().cost_ns();
   row.retries = stats.num_alloc_retries;

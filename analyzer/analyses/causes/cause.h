@@ -90,6 +90,7 @@ enum class CauseFix : std::uint8_t {
   kSharedPool,      // one pool for all private pools; all requests in the default pool where there is one
   kGivenBack,       // with the bytes that others hold
   kEmptyCache,      // with an emptied cache where a phase begins
+  kStateAsleep,     // the optimizer's state asleep while nothing is trained
 };
 
 absl::string_view CauseName(CauseKind kind);              // stable key: "pinned_segment"

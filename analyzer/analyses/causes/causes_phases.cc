@@ -28,10 +28,6 @@ constexpr double kMostOthersKept = 0.3;       // of the other blocks of the eval
 constexpr double kLeastMatched = 0.2;  // of what was loaded: beside weights lie their average and an optimizer's state
 constexpr std::size_t kLeastLoaded = 3;
 
-bool IsEvaluating(ProgramPart part) {
-  return part == ProgramPart::kEvaluation || part == ProgramPart::kNoGrad || part == ProgramPart::kGeneration;
-}
-
 bool IsForwardFrame(const trace::Frame& frame) { return frame.function == "forward"; }
 
 // Of a checkpoint being read, not of the model being made around it.
@@ -425,7 +421,7 @@ constexpr CauseSpec kPhasesCauses[] = {
      .sentence = "What one phase cached cannot serve the next",
      .needs = CauseNeeds::kStacks,
      .detect = DetectCacheBetweenPhases,
-     .fixes = {CauseFix::kEmptyCache},
+     .fixes = {CauseFix::kEmptyCache, CauseFix::kStateAsleep},
      .change = &changes::kEmptyBetweenPhases,
      .holes = CauseHoles::kMade},
 };

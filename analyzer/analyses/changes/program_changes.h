@@ -228,6 +228,14 @@ inline constexpr ProgramChange kLeaveTheCache{.sentence = "leave the cache to th
 inline constexpr ProgramChange kEmptyBetweenPhases{
     .sentence = "return the cache where one phase ends and the next begins",
     .python = "torch.cuda.empty_cache()  # between the phases"};
+// docs/library/sleep.md
+inline constexpr ProgramChange kStateAsleep{
+    .sentence = "let the optimizer's state sleep while an evaluation or a generation runs",
+    .python =
+        "import ashlar_gpu.torch  # ashlar_gpu.torch.install() before the first tensor on the device\n"
+        "with ashlar_gpu.torch.tag(\"optimizer\"): optimizer.step()\n"
+        "ashlar_gpu.torch.sleep(\"optimizer\")  # where the evaluation begins\n"
+        "ashlar_gpu.torch.wake(\"optimizer\")  # where the training goes on"};
 inline constexpr ProgramChange kAllocateOnOneStream{
     .sentence = "allocate on one stream, and let other streams wait for it",
     .python = "side_stream.wait_stream(torch.cuda.current_stream())"};

@@ -36,6 +36,14 @@ enum class ProgramPart : std::uint8_t {
 
 absl::string_view ProgramPartName(ProgramPart part);  // "forward"; empty for kUnknown
 
+// Nothing is trained there: an evaluation, a generation, a function without gradients.
+inline bool IsEvaluating(ProgramPart part) {
+  return part == ProgramPart::kEvaluation || part == ProgramPart::kNoGrad || part == ProgramPart::kGeneration;
+}
+inline bool IsTraining(ProgramPart part) {
+  return part == ProgramPart::kForward || part == ProgramPart::kBackward || part == ProgramPart::kOptimizer;
+}
+
 // Of every stack of a table, asked for by id; kUnknown for kNoStack. Looks at each stack once.
 class ProgramParts {
  public:

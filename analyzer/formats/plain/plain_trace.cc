@@ -275,6 +275,11 @@ PlainTraceLosses WritePlainTrace(const trace::RequestTrace& requests, ByteSink& 
         if (request.pool == 0) piece += "e\n";
         if (request.pool != 0) ++lost.pool_requests;
         break;
+      case trace::OpKind::kTagPool:
+      case trace::OpKind::kSleep:
+      case trace::OpKind::kWake:
+        ++lost.pool_requests;
+        break;
     }
   }
   out.Append(piece);

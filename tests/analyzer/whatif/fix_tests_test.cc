@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "allocator/base/units.h"
+#include "analyzer/analyses/changes/program_changes.h"
 #include "analyzer/replay/recorded_options.h"
 #include "analyzer/replay/snapshot_program.h"
 #include "analyzer/whatif/request_transforms.h"
@@ -17,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/analyzer/analyses/causes/cause_cases.h"
+#include "tests/analyzer/whatif/request_list.h"
 
 namespace ashlar::whatif {
 namespace {
@@ -162,6 +164,62 @@ TEST(FixTestsTest, ARefutedClaimLosesItsConfidence) {
   }
 }
 
+// The optimizer's state lies in segments of activations: an emptied cache leaves those, and an evaluation still does
+// not fit. With its state asleep it does.
+SeededInput StatePinsTheCache(std::uint64_t capacity_bytes) {
+  const tests::SeededFrame main{"train.py", 50, "main"};
+  tests::SeededRun run({.capacity_bytes = capacity_bytes});
+  run.At({{"model.py", 10, "__init__"}, main});
+  for (int i = 0; i < 6; ++i) run.Allocate(32 * kMiB);
+  for (int step = 0; step < 3; ++step) {
+    std::vector<core::Block*> saved;
+    run.At({{"model.py", 40, "forward"}, main});
+    for (int i = 0; i < 10; ++i) saved.push_back(run.Allocate(200 * kMiB));
+    run.Free(saved);
+    run.At({{"torch/optim/adamw.py", 180, "_init_group"}, main});
+    for (int i = 0; step == 0 && i < 10; ++i) run.Allocate(64 * kMiB);
+  }
+  run.At({{"model.py", 40, "forward"}, {"eval.py", 20, "evaluate"}, main});
+  for (int i = 0; i < 6; ++i) run.Allocate(400 * kMiB);
+  return run.Finish();
+}
+
+TEST(FixTestsTest, StateAsleepCuresWhatAnEmptiedCacheDoesNot) {
+  const SeededInput input = StatePinsTheCache(3300 * kMiB);
+  const Diagnosis diagnosis(input);
+  const std::vector<TestedCause> tested = MustTest(input, diagnosis, diagnosis.causes());
+  const TestedCause& cause = Of(CauseKind::kCacheBetweenPhases, tested);
+  ASSERT_EQ(cause.finding.finding, Finding::kFound);
+  ASSERT_TRUE(cause.fix.has_value());
+  EXPECT_THAT(cause.fix->change, testing::HasSubstr("asleep"));
+  EXPECT_TRUE(cause.fix->removes_symptom) << Figures(*cause.fix);
+  EXPECT_EQ(cause.finding.change, &analyses::changes::kStateAsleep);
+  EXPECT_EQ(cause.finding.confidence, analyses::Confidence::kLikely) << "it says nothing of the cache";
+}
+
+TEST(FixTestsTest, AWakeThatFindsNoMemoryIsAFailure) {
+  tests::RequestList list;
+  const std::uint16_t pool = list.AddPool(PoolId{7, 7});
+  trace::RequestTrace requests = list.trace();
+  requests.id_count = 3;
+  requests.requests = {
+      {.kind = OpKind::kTagPool, .pool = pool}, {.bytes = 600 * kMiB, .id = 0, .kind = OpKind::kAlloc, .pool = pool},
+      {.kind = OpKind::kSleep, .pool = pool},   {.bytes = 600 * kMiB, .id = 1, .kind = OpKind::kAlloc},
+      {.kind = OpKind::kWake, .pool = pool},    {.bytes = 2 * kMiB, .id = 2, .kind = OpKind::kAlloc, .pool = pool},
+  };
+  WhatIfSettings settings;
+  settings.capacity_bytes = 1 * kGiB;
+  absl::StatusOr<WhatIfRow> row = RunWhatIf(requests, settings, settings.baseline);
+  ASSERT_TRUE(row.ok()) << row.status();
+  EXPECT_EQ(row->ooms, 1u);
+  EXPECT_EQ(row->peak_reserved_bytes, 600 * kMiB);
+  settings.capacity_bytes = 2 * kGiB;
+  row = RunWhatIf(requests, settings, settings.baseline);
+  ASSERT_TRUE(row.ok()) << row.status();
+  EXPECT_EQ(row->ooms, 0u);
+  EXPECT_EQ(row->peak_reserved_bytes, 1220 * kMiB) << "a page of 20 MiB more";
+}
+
 RequestTrace Sample() {
   RequestTrace out;
   out.pools = {PoolId{}, PoolId{0, 1}};
@@ -201,6 +259,19 @@ TEST(RequestTransformsTest, EachChangesWhatItsNameSays) {
   EXPECT_THAT(KindsOf(WithEmptyCacheAt(Sample(), std::vector<std::size_t>{0, 5})),
               ElementsAre(OpKind::kEmptyCache, OpKind::kAlloc, OpKind::kAlloc, OpKind::kRecordStream, OpKind::kFree,
                           OpKind::kStreamSync, OpKind::kEmptyCache, OpKind::kFree));
+}
+
+TEST(RequestTransformsTest, APoolOfTheirOwnSleepsInItsRanges) {
+  using testing::ElementsAre;
+  const std::vector<std::uint32_t> ids = {1};
+  const std::vector<RequestRange> ranges = {{2, 4}, {5, 6}};
+  const RequestTrace asleep = AsleepIn(Sample(), ids, ranges);
+  EXPECT_THAT(KindsOf(asleep),
+              ElementsAre(OpKind::kTagPool, OpKind::kAlloc, OpKind::kAlloc, OpKind::kSleep, OpKind::kRecordStream,
+                          OpKind::kFree, OpKind::kWake, OpKind::kStreamSync, OpKind::kSleep, OpKind::kFree));
+  for (const std::size_t op : {0, 2, 3, 6, 8}) EXPECT_EQ(asleep.requests[op].pool, 2) << op;
+  EXPECT_EQ(asleep.requests[1].pool, 0);
+  EXPECT_FALSE(asleep.pools[2].IsDefault());
 }
 
 TEST(RequestTransformsTest, BlocksAreFoundAgainInTheRequests) {
