@@ -56,6 +56,7 @@ class FixTester {
     for (Change& change : changes) {
       absl::StatusOr<FixTest> fix = Run(change, out.finding);
       if (!fix.ok()) return fix.status();
+      if (change.program != nullptr && !fix->removes_symptom) continue;  // a remedy alone: no word on the cause
       if (!out.fix.has_value() || fix->removes_symptom) out.fix = *std::move(fix);
       if (!out.fix->removes_symptom) continue;
       if (change.weight == Weight::kProves) out.finding.confidence = Confidence::kProven;
@@ -183,10 +184,13 @@ class FixTester {
     if (!policy::RulesOf(settings_.baseline.compat).has_expandable_segments) return std::nullopt;
     const analyses::ProgramParts parts(history_.stacks);
     std::vector<std::size_t> state;
+    bool is_evaluated = false;
     for (std::size_t i = 0; i < history_.timeline->blocks().size(); ++i) {
-      if (parts.Of(history_.timeline->blocks()[i].stack) == analyses::ProgramPart::kOptimizer) state.push_back(i);
+      const analyses::ProgramPart part = parts.Of(history_.timeline->blocks()[i].stack);
+      if (part == analyses::ProgramPart::kOptimizer) state.push_back(i);
+      is_evaluated = is_evaluated || analyses::IsEvaluating(part);
     }
-    if (state.empty()) return std::nullopt;
+    if (state.empty() || !is_evaluated) return std::nullopt;
     return Change{.what = "the optimizer's state asleep while nothing is trained",
                   .requests =
                       [this, state](const RequestTrace& r) {

@@ -237,6 +237,13 @@ std::string HeldBy(const analyses::CauseFinding& cause) {
   return absl::StrCat(". It is held by ", report::HolderText(cause.holders.front()));
 }
 
+// A failure that is cured may have a peak as high, or higher.
+std::string GainOf(const whatif::ProgramRemedy& remedy) {
+  if (!remedy.is_proven) return FormatBytes(remedy.bytes);
+  return *remedy.replayed_bytes == 0 ? "the request is served"
+                                     : absl::StrCat(FormatBytes(*remedy.replayed_bytes), " off the peak");
+}
+
 Suggestion OfRemedy(const Explanation& e, const whatif::ProgramRemedy& remedy) {
   Suggestion out;
   out.proof = remedy.is_proven ? Proof::kReplayed : Proof::kEstimated;
@@ -248,8 +255,7 @@ Suggestion OfRemedy(const Explanation& e, const whatif::ProgramRemedy& remedy) {
     absl::StrAppend(&out.what, HeldBy(cause->finding));
   }
   out.lines = remedy.python;
-  out.gain =
-      remedy.is_proven ? absl::StrCat(FormatBytes(*remedy.replayed_bytes), " off the peak") : FormatBytes(remedy.bytes);
+  out.gain = GainOf(remedy);
   return out;
 }
 

@@ -104,7 +104,8 @@ void WriteMadeUp(void* host, std::uint64_t bytes) {
 }
 
 void CountMadeUp(std::uint64_t bytes) {
-  if (!ReadsAreGiven()) TheProcess().tally.AddMadeUp(LineOfProgram(), bytes);
+  if (ReadsAreGiven()) return;
+  if (const std::string line = LineOfProgram(); !line.empty()) TheProcess().tally.AddMadeUp(line, bytes);
 }
 
 bool IsInitialized() { return TheProcess().is_initialized.load(std::memory_order_relaxed); }

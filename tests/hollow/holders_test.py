@@ -177,6 +177,15 @@ class Named(unittest.TestCase):
         self.assertEqual(os.path.basename(taken["holders"][0]["file"]), "holders_test.py")
         del kept, history
 
+    def test_keys_of_a_collection_are_data(self):
+        device = Device()
+        few = {"case_%d" % i: device.tensor() for i in range(8)}
+        many = {"case_%d" % i: device.tensor() for i in range(9)}
+        lists = {"user_%d" % i: [device.tensor()] for i in range(9)}
+        self.check(device, *[("attribute", "few.case_%d" % i) for i in range(8)], *9 * [("element", "many[]")],
+                   *9 * [("element", "lists[][]")])
+        del few, many, lists
+
     def test_a_global(self):
         device = Device()
         globals()["data_on_the_device"] = device.tensor()

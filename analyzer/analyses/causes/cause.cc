@@ -160,7 +160,7 @@ void GiveHolesToTheirMakers(const std::vector<CauseFinding>& findings, std::map<
   for (const CauseFinding& pinned : findings) {
     if (pinned.kind != CauseKind::kPinnedSegment) continue;
     for (const CauseFinding& leak : findings) {
-      if (PilesUpBefore(leak, pinned)) weights[leak.kind] += Weight(pinned);
+      if (leak.kind != pinned.kind && PilesUpBefore(leak, pinned)) weights[leak.kind] += Weight(pinned);
     }
   }
 }

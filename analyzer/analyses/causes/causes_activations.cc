@@ -12,6 +12,7 @@
 #include "analyzer/analyses/causes/evidence.h"
 #include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/causes/program_memory.h"
+#include "analyzer/analyses/holders/variables.h"
 #include "analyzer/analyses/steps/program_part.h"
 
 namespace ashlar::analyses {
@@ -74,6 +75,26 @@ std::uint64_t CheckpointedBytes(const CauseContext& context, const Indices& bloc
   return out;
 }
 
+// Whether an evaluation runs, and no graph has any of these blocks: it makes them and drops them.
+bool IsOfEvaluation(const CauseContext& context, const Indices& blocks) {
+  const HeldByName* const held = context.history->Owners();
+  const timeline::EventIndex moment = context.history->moment;
+  if (held == nullptr || moment < 0) return false;
+  std::uint64_t in_eval = 0, all = 0;
+  for (const std::size_t index : blocks) {
+    const auto row = held->row_of.find(index);
+    if (row == held->row_of.end()) continue;
+    const trace::Holder& holder = held->rows[row->second].holder;
+    if (RoleOf(holder) == OwnerRole::kGraph) return false;
+    const std::uint64_t bytes = context.history->timeline->blocks()[index].size_bytes;
+    all += bytes;
+    in_eval += holder.mode == "eval" ? bytes : 0;
+  }
+  const ProgramParts parts(context.history->stacks);
+  const trace::StackId at = context.history->timeline->events()[static_cast<std::size_t>(moment)].stack;
+  return IsEvaluating(parts.Of(at)) || 2 * in_eval > all;
+}
+
 CauseFinding DetectActivationsSaved(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kActivationsSaved;
   const ProgramMemory memory(context);
@@ -101,6 +122,9 @@ CauseFinding DetectActivationsSaved(const CauseContext& context) {
     return Absent(kKind,
                   absl::StrCat(sentence, ShortageAt(context).has_value() ? "; the request would have fitted beside it"
                                                                          : "; no request failed: a training needs it"));
+  }
+  if (IsOfEvaluation(context, saved)) {
+    return Absent(kKind, absl::StrCat(sentence, "; no graph has any of it: an evaluation makes and drops it"));
   }
   const bool may_repeat = memory.IsOfInnerLoop() || are_owners_known;  // whose leaks are left out above
   if (!may_repeat && (IsRepeatedPass(memory) || StepsInPass(context, *memory.Current()) >= 2)) {

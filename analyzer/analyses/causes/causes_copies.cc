@@ -237,14 +237,21 @@ class OwnedCopies {
     return out;
   }
 
+  // A name of elements ("shadows[]") stands for several copies.
+  static bool AreAlike(const Module& copy, const HeldRow& of_copy, const HeldRow& of_original) {
+    if (of_copy.blocks == of_original.blocks) return of_copy.bytes == of_original.bytes;
+    return absl::StrContains(copy.path, "[]") && of_copy.blocks % of_original.blocks == 0 &&
+           of_copy.bytes == of_copy.blocks / of_original.blocks * of_original.bytes;
+  }
+
   void FindTwins() {
-    using Place = std::pair<Module, std::size_t>;  // and a row under it
-    std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, std::vector<Place>> by_rest;
+    using Place = std::pair<Module, std::size_t>;                                 // and a row under it
+    std::map<std::pair<std::string, std::uint64_t>, std::vector<Place>> by_rest;  // and bytes of a block
     for (std::size_t i = 0; i < held_.rows.size(); ++i) {
       const HeldRow& row = held_.rows[i];
       if (row.holder.kind != "parameter") continue;
       for (const std::string& prefix : PrefixesOf(row.holder.name)) {
-        by_rest[{row.holder.name.substr(prefix.size()), row.bytes, row.blocks}].emplace_back(
+        by_rest[{row.holder.name.substr(prefix.size()), row.bytes / row.blocks}].emplace_back(
             Module{prefix, row.holder.file, row.holder.function}, i);
       }
     }
@@ -252,7 +259,7 @@ class OwnedCopies {
     for (const auto& [rest, places] : by_rest) {
       for (const auto& [copy, row] : places) {
         for (const auto& [original, other] : places) {
-          if (copy == original) continue;
+          if (copy == original || !AreAlike(copy, held_.rows[row], held_.rows[other])) continue;
           Twin& twin = twins[{copy, original}];
           twin.bytes += held_.rows[row].bytes;
           twin.is_copy_optimized = twin.is_copy_optimized || held_.rows[row].holder.Is("optimized");

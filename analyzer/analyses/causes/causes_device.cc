@@ -428,6 +428,7 @@ constexpr CauseSpec kDeviceCauses[] = {
      .sentence = "The program needs more memory than the device has",
      .needs = CauseNeeds::kAnything,
      .detect = DetectCapacity,
+     .fixes = {CauseFix::kStateAsleep},
      .frees_nothing = true},
     {.kind = CauseKind::kMemoryFraction,
      .name = "memory_fraction",

@@ -23,6 +23,7 @@ using timeline::EventIndex;
 using timeline::Timeline;
 
 constexpr std::uint64_t kLeastGrowths = 3;
+constexpr double kLeastRises = 0.9;  // of the changes of a line's sizes
 // A swing of allocated memory is a round of the program from this share of the widest on.
 constexpr double kLeastSwing = 0.1;
 
@@ -105,6 +106,64 @@ GrownRequests FindGrown(const CauseContext& context) {
   return out;
 }
 
+// Holes of segments that were obtained for the failed request's own line, when it asked for less: at one size for all
+// rounds it would have them again.
+struct GrownPast {
+  std::uint64_t segments = 0, segment_bytes = 0, hole_bytes = 0;
+  std::uint64_t smallest = 0;  // request of the line
+  std::size_t changes = 0, rises = 0;
+};
+
+GrownPast FindGrownPast(const CauseContext& context) {
+  GrownPast out;
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  const Timeline& timeline = *context.history->timeline;
+  if (!shortage.has_value() || timeline.oom_events().empty()) return out;
+  const EventIndex failed = timeline.oom_events().back();
+  const trace::StackId line = timeline.events()[static_cast<std::size_t>(failed)].stack;
+  if (failed != context.history->moment || line == trace::kNoStack) return out;
+  std::uint64_t last = 0;
+  const auto follow = [&](std::uint64_t size) {
+    if (last == 0) out.smallest = size;
+    if (last != 0 && last != size) ++out.changes;
+    if (last != 0 && last < size) ++out.rises;
+    out.smallest = std::min(out.smallest, size);
+    last = size;
+  };
+  // A line may ask for more than one thing: those of less than half the size are another.
+  for (const BlockSpan& block : timeline.blocks()) {
+    const bool is_it = block.stack == line && 2 * block.AskedBytes() >= shortage->request_bytes;
+    if (is_it && block.alloc_event <= failed) follow(block.AskedBytes());
+  }
+  follow(shortage->request_bytes);
+  if (out.changes < kLeastGrowths || static_cast<double>(out.rises) < kLeastRises * static_cast<double>(out.changes)) {
+    return {};
+  }
+  for (const timeline::StateSegment& segment : context.history->state.segments) {
+    if (segment.stack != line || segment.is_expandable || segment.size_bytes >= shortage->segment_bytes) continue;
+    ++out.segments;
+    out.segment_bytes += segment.size_bytes;
+    out.hole_bytes += segment.size_bytes;
+    for (const timeline::StateBlock& block : segment.blocks) out.hole_bytes -= block.size_bytes;
+  }
+  return out;
+}
+
+// Of the failed request, where no earlier one shows it.
+CauseFinding DetectGrownPast(const CauseContext& context, CauseFinding absent) {
+  const GrownPast grown = FindGrownPast(context);
+  if (!IsMaterial(context, grown.hole_bytes) || 2 * grown.hole_bytes < SparableBytes(context)) return absent;
+  CauseFinding out = Found(CauseKind::kGrowingSizes, Confidence::kLikely, grown.hole_bytes);
+  out.evidence.push_back(absl::StrCat("its line asked for more in ", grown.rises, " of ", grown.changes,
+                                      " changes of its size, from ", FormatBytes(grown.smallest), " to ",
+                                      FormatBytes(ShortageAt(context)->request_bytes)));
+  out.evidence.push_back(
+      absl::StrCat(FormatCount(grown.segments), grown.segments == 1 ? " segment of " : " segments of together ",
+                   FormatBytes(grown.segment_bytes),
+                   " that it obtained for less cannot serve it: ", FormatBytes(grown.hole_bytes), " of holes"));
+  return out;
+}
+
 std::uint64_t PendingAfter(const Timeline& timeline, EventIndex event) {
   const timeline::Totals& totals = timeline.TotalsAfter(event);
   return totals.active_bytes - totals.allocated_bytes;
@@ -133,7 +192,7 @@ CauseFinding DetectGrowingSizes(const CauseContext& context) {
       FormatCount(grown.count), " requests of a size new to their line found no fitting block although the cache held ",
       "as much in pieces, and obtained ", FormatBytes(grown.bytes), " more");
   if (grown.count < kLeastGrowths || grown.rounds.size() < 2 || !IsMaterial(context, bytes)) {
-    return Absent(kind, sentence);
+    return DetectGrownPast(context, Absent(kind, sentence));
   }
   CauseFinding out = Found(kind, 2 * grown.records >= grown.count ? Confidence::kLikely : Confidence::kPossible, bytes);
   out.evidence.push_back(sentence);
@@ -318,7 +377,7 @@ CauseFinding DetectRetryStorm(const CauseContext& context) {
 constexpr CauseSpec kHistoryCauses[] = {
     {.kind = CauseKind::kGrowingSizes,
      .name = "growing_sizes",
-     .sentence = "Requests grow, so that no cached block fits the next one",
+     .sentence = "Requests come in ever new sizes, so that no cached block fits the next one",
      .needs = CauseNeeds::kEvents,
      .detect = DetectGrowingSizes,
      .fixes = {CauseFix::kExpandable},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "allocator/policy/size_rule.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
+#include "analyzer/analyses/holders/variables.h"
 #include "analyzer/analyses/state/timeline_blocks.h"
 
 namespace ashlar::analyses {
@@ -153,6 +155,23 @@ CauseFinding PinnedOfMessage(const OomMessageVerdict& verdict) {
   return out;
 }
 
+// The variable that has most of the blocks which hold the segments: no call under way, and no model, which must be
+// there.
+void NameHolder(const CauseContext& context, CauseFinding& out) {
+  const HeldByName* const held = context.history->Owners();
+  if (held == nullptr) return;
+  const std::set<std::size_t> holders(out.blocks.begin(), out.blocks.end());
+  for (const Variable& variable : VariablesOf(*held)) {
+    if (variable.role != OwnerRole::kVariable || variable.IsOfRunningPass(*held)) continue;
+    const auto has = [&holders](std::size_t block) { return holders.count(block) > 0; };
+    const auto count = static_cast<std::size_t>(std::count_if(variable.blocks.begin(), variable.blocks.end(), has));
+    if (2 * count <= holders.size()) continue;
+    out.holders.push_back(variable.Holder(*held));
+    out.evidence.push_back(absl::StrCat(HolderPlace(out.holders.front()), " keeps ", FormatCount(count), " of them"));
+    return;
+  }
+}
+
 CauseFinding DetectPinnedSegment(const CauseContext& context) {
   const CauseKind kind = CauseKind::kPinnedSegment;
   if (context.message.has_value()) return PinnedOfMessage(*context.message);
@@ -178,6 +197,7 @@ CauseFinding DetectPinnedSegment(const CauseContext& context) {
   out.bytes = sum.HoleBytes();
   SetStacks(context, out);
   out.evidence.push_back(sum.Sentence());
+  NameHolder(context, out);
   AddWidest(context, sum, out);
   if (2 * young_bytes > out.bytes) {
     out.evidence.push_back(absl::StrCat("the holders fill no more than a quarter of segments with ",

@@ -1,6 +1,7 @@
 #include "analyzer/analyses/causes/owned_leaks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -53,6 +54,19 @@ Rising RisingOf(const std::vector<std::uint64_t>& sizes) {
   const bool is_grown = static_cast<double>(sizes.back()) >= kLeastGrown * static_cast<double>(sizes.front());
   if (!is_rising || !is_grown) return {};
   return {apart.size(), (*apart.rbegin() - *apart.begin()) / (apart.size() - 1)};
+}
+
+// Without the pieces that the same line makes and adds: torch.cat([x, torch.stack(parts)]).
+std::vector<std::uint64_t> WithoutPieces(const std::vector<std::uint64_t>& sizes) {
+  std::map<std::uint64_t, std::size_t> counts;
+  for (const std::uint64_t size : sizes) ++counts[size];
+  const auto piece =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::vector<std::uint64_t> out;
+  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(out),
+               [&](std::uint64_t size) { return size != piece->first; });
+  const bool grows_by_pieces = out.size() > 1 && IsEven(out) && out[1] - out[0] == piece->first;
+  return grows_by_pieces ? out : sizes;
 }
 
 class OwnedSearch {
@@ -378,7 +392,9 @@ class OwnedSearch {
       sizes.push_back(block.AskedBytes());
       live += block.IsLiveAfter(held_.moment) ? 1 : 0;
     }
-    if (2 * live <= sizes.size()) found->second = RisingOf(sizes);
+    if (sizes.empty() || 2 * live > sizes.size()) return found->second;
+    found->second = RisingOf(sizes);
+    if (found->second.sizes == 0) found->second = RisingOf(WithoutPieces(sizes));
     return found->second;
   }
 

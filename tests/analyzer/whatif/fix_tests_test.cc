@@ -166,7 +166,7 @@ TEST(FixTestsTest, ARefutedClaimLosesItsConfidence) {
 
 // The optimizer's state lies in segments of activations: an emptied cache leaves those, and an evaluation still does
 // not fit. With its state asleep it does.
-SeededInput StatePinsTheCache(std::uint64_t capacity_bytes) {
+SeededInput StatePinsTheCache(std::uint64_t capacity_bytes, std::uint64_t evaluated_bytes = 400 * kMiB) {
   const tests::SeededFrame main{"train.py", 50, "main"};
   tests::SeededRun run({.capacity_bytes = capacity_bytes});
   run.At({{"model.py", 10, "__init__"}, main});
@@ -180,7 +180,7 @@ SeededInput StatePinsTheCache(std::uint64_t capacity_bytes) {
     for (int i = 0; step == 0 && i < 10; ++i) run.Allocate(64 * kMiB);
   }
   run.At({{"model.py", 40, "forward"}, {"eval.py", 20, "evaluate"}, main});
-  for (int i = 0; i < 6; ++i) run.Allocate(400 * kMiB);
+  for (int i = 0; i < 6; ++i) run.Allocate(evaluated_bytes);
   return run.Finish();
 }
 
@@ -195,6 +195,25 @@ TEST(FixTestsTest, StateAsleepCuresWhatAnEmptiedCacheDoesNot) {
   EXPECT_TRUE(cause.fix->removes_symptom) << Figures(*cause.fix);
   EXPECT_EQ(cause.finding.change, &analyses::changes::kStateAsleep);
   EXPECT_EQ(cause.finding.confidence, analyses::Confidence::kLikely) << "it says nothing of the cache";
+}
+
+// 192 MiB of weights, 640 of state and 6 times 500 are more than there is, and without the state they are not.
+TEST(FixTestsTest, StateAsleepMakesRoomWhereAnEvaluationIsTooLarge) {
+  const SeededInput input = StatePinsTheCache(3300 * kMiB, 500 * kMiB);
+  const Diagnosis diagnosis(input);
+  const std::vector<TestedCause> tested = MustTest(input, diagnosis, diagnosis.causes());
+  const TestedCause& cause = Of(CauseKind::kCapacity, tested);
+  ASSERT_EQ(cause.finding.finding, Finding::kFound);
+  EXPECT_EQ(cause.finding.confidence, analyses::Confidence::kProven);
+  EXPECT_EQ(cause.finding.change, &analyses::changes::kStateAsleep);
+  ASSERT_TRUE(cause.fix.has_value());
+  EXPECT_EQ(cause.fix->after.ooms, 0u);
+
+  const SeededInput too_large = StatePinsTheCache(3300 * kMiB, 1700 * kMiB);
+  const Diagnosis other(too_large);
+  const std::vector<TestedCause> untouched = MustTest(too_large, other, other.causes());
+  EXPECT_EQ(Of(CauseKind::kCapacity, untouched).finding.confidence, analyses::Confidence::kProven);
+  EXPECT_FALSE(Of(CauseKind::kCapacity, untouched).fix.has_value()) << "a remedy that fails says nothing of the cause";
 }
 
 TEST(FixTestsTest, AWakeThatFindsNoMemoryIsAFailure) {

@@ -17,6 +17,7 @@ import types
 import weakref
 
 KEY_LENGTH = 64
+MANY = 8
 
 _dict_of_type = type.__dict__["__dict__"].__get__
 _mro_of_type = type.__dict__["__mro__"].__get__
@@ -76,6 +77,16 @@ def is_name(key):
 def items(dictionary):
     """Of a dict or of a class made of it. One call of C: no other thread changes it meanwhile."""
     return list(dict.items(dictionary))
+
+
+def labelled(dictionary):
+    """[(label, key, value)] of a dictionary: ".key", or "[]" for values of a kind of which more than MANY have names, since
+    those are a program's data as the places of a list are. None: the key is no name."""
+    pairs, many = items(dictionary), ()
+    if len(pairs) > MANY:
+        counts = collections.Counter(id(type(one)) for key, one in pairs if is_name(key))
+        many = [kind for kind, count in counts.items() if count > MANY]
+    return [((None if not is_name(key) else "[]" if id(type(one)) in many else "." + key), key, one) for key, one in pairs]
 
 
 class Shape(object):

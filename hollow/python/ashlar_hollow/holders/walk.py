@@ -262,9 +262,9 @@ class Walk(object):
 
     def walk_dict(self, value, node):
         self.traits.container(node, dict)
-        for key, one in reading.items(value):
-            if reading.is_name(key):
-                self.push(one, node, "." + key)
+        for label, key, one in reading.labelled(value):
+            if label is not None:
+                self.push(one, node, label)
                 continue
             if type(key) is str and "." in key and self.tensors.is_tensor(type(one)):
                 self.traits.state_dicts.add(node)  # "layers.0.weight"

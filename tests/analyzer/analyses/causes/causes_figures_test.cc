@@ -88,6 +88,32 @@ SeededInput EmptiedByAllocator(int steps) {
   return run.Finish();
 }
 
+// Each round asks for a bit more than the one before, and the device has room for one: the last finds the segment of
+// the one before, of which something else has a piece.
+CauseFinding GrownPast(const std::vector<std::uint64_t>& sizes) {
+  SeededRun run({.capacity_bytes = 2560 * kMiB});
+  run.At("train.py", 5, "setup");
+  run.Allocate(40 * kMiB);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    run.At("model.py", 30, "enter");
+    core::Block* const entered = i + 1 < sizes.size() ? nullptr : run.Allocate(200 * kMiB);
+    run.At("model.py", 34, "forward");
+    run.Free(run.Allocate(sizes[i]));
+    run.At("model.py", 35, "forward");
+    run.Free(run.Allocate(100 * kMiB));
+    if (entered != nullptr) run.Free(entered);
+  }
+  return Diagnosis(run.Finish()).Of(CauseKind::kGrowingSizes);
+}
+
+TEST(CausesFiguresTest, ASegmentOfAnEarlierAndSmallerRequestOfTheLine) {
+  const CauseFinding grown = GrownPast({1500 * kMiB, 1510 * kMiB, 1520 * kMiB, 1530 * kMiB, 1540 * kMiB});
+  ASSERT_EQ(grown.finding, Finding::kFound);
+  EXPECT_EQ(grown.bytes, 1330 * kMiB) << "1,530 without the piece of 200";
+  EXPECT_EQ(grown.evidence.front(), "its line asked for more in 4 of 4 changes of its size, from 1.46 GiB to 1.50 GiB");
+  EXPECT_EQ(GrownPast({1500 * kMiB, 1530 * kMiB, 1510 * kMiB, 1530 * kMiB, 1540 * kMiB}).finding, Finding::kAbsent);
+}
+
 TEST(CausesFiguresTest, ACacheThatTheProgramEmptiesIsNoRetry) {
   const SeededInput input = EmptiedByProgram(8);
   const Diagnosis diagnosis(input);

@@ -129,6 +129,16 @@ TEST(OwnedCausesTest, ACopyIsAModuleOfEqualPathsThatNoOptimizerHas) {
       << "two towers that are trained";
 }
 
+TEST(OwnedCausesTest, AFoldedNameMayBeOfSeveralCopies) {
+  OwnedRun run;
+  run.Weights("model");
+  for (int copy = 0; copy < 3; ++copy) run.Weights("averages.shadow[]", {});
+  run.Train(4, [](int) {});
+  const SeededInput input = run.FailInPass();
+  ExpectFirst(input, CauseKind::kModelCopies, "averages.shadow[]");
+  EXPECT_EQ(Diagnosis(input).Of(CauseKind::kModelCopies).bytes, 3 * 288 * kMiB);
+}
+
 // A model of an earlier fold: optimized too, and last trained before the one of this fold was made.
 TEST(OwnedCausesTest, AModelThatAnotherTookThePlaceOf) {
   const auto program = [](bool is_trained_still) {

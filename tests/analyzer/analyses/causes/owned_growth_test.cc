@@ -36,6 +36,23 @@ TEST(OwnedGrowthTest, ATensorThatGrowsByCatIsOneVariable) {
   EXPECT_THAT(SaidOf(Diagnosis(input).Of(CauseKind::kKvCacheGrows)), HasSubstr("grew 24 times by about 64.00 MiB"));
 }
 
+// memory.k = torch.cat([memory.k, torch.stack(keys)]) makes the piece and the whole at one line.
+TEST(OwnedGrowthTest, APieceThatTheSameLineMakesIsNoStepBack) {
+  OwnedRun run;
+  run.Weights("model");
+  core::Block* whole = nullptr;
+  run.Train(24, [&](int step) {
+    run.run().At({{"memory.py", 21, "extend"}, kOwnersForward, kMain});
+    core::Block* const piece = run.run().Allocate(64 * kMiB);
+    core::Block* const grown =
+        run.Keep(static_cast<std::uint64_t>(step + 1) * 64 * kMiB, OwnerNamed("local", "memory.k"));
+    run.run().Free(piece);
+    if (whole != nullptr) run.run().Free(whole);
+    whole = grown;
+  });
+  ExpectFirst(run.FailInPass(), CauseKind::kKvCacheGrows, "memory.k", {CauseKind::kOutputsKept});
+}
+
 // Few sizes are enough where each is larger by exactly as much; of others they say nothing.
 TEST(OwnedGrowthTest, APartOfAnEvaluationThatIsJoinedToTheOthers) {
   for (const bool is_even : {true, false}) {
@@ -98,7 +115,11 @@ TEST(OwnedGrowthTest, HolesBehindWhatPilesUpAreItsOwn) {
   run.run().At({kOwnersForward, kMain});
   run.run().Fail(2 * kGiB);
   const SeededInput input = run.Finish();
-  EXPECT_EQ(Diagnosis(input).Of(CauseKind::kPinnedSegment).finding, analyses::Finding::kFound);
+  const analyses::CauseFinding pinned = Diagnosis(input).Of(CauseKind::kPinnedSegment);
+  ASSERT_EQ(pinned.finding, analyses::Finding::kFound);
+  ASSERT_EQ(pinned.holders.size(), 1u);
+  EXPECT_EQ(pinned.holders.front().name, "pending[]");
+  EXPECT_THAT(SaidOf(pinned), HasSubstr("`pending[]` in train.py:31 keeps 4 of them"));
   ExpectFirst(input, CauseKind::kOutputsKept, "pending[]");
 }
 
