@@ -95,6 +95,37 @@ SICK_LATER = [
     Seed('keyframes', '5GiB', ('medium_requests', 'pinned_segment', 'not_expandable'), True, has_bytes=False),
 ]
 
+# By a fourth.
+SICK_AT_LAST = [
+    Seed('traffic_tbptt', '4GiB', ('graph_kept_alive',), True, has_bytes=False),
+    Seed('lane_seg', '6GiB', ('graph_kept_alive',), True, has_bytes=False),
+    Seed('dense_moco', '4GiB', ('outputs_kept',), True, has_bytes=False),
+    Seed('mlm_trainer', '3GiB', ('eval_accumulates',), True, has_bytes=False),
+    Seed('ct_organs', '3GiB', ('eval_accumulates', 'outputs_kept'), True, has_bytes=False),
+    Seed('phone_frames', '6GiB', ('eval_without_no_grad', 'graph_kept_alive'), True, has_bytes=False),
+    Seed('product_index', '5GiB', ('eval_without_no_grad', 'graph_kept_alive'), True, has_bytes=False),
+    Seed('outlier_probe', '6GiB', ('hooks_keep_activations', 'outputs_kept'), True, has_bytes=False),
+    Seed('dit_latents', '6GiB', ('model_copies',), True, has_bytes=False),
+    Seed('ctr_ranker', '4GiB', ('long_lived_tensor',), True, has_bytes=False),
+    Seed('vit_sweep', '8GiB', ('exception_holds_frames',), True, has_bytes=False),
+    Seed('robot_rollouts', '4GiB', ('reference_cycle',), True, has_bytes=False),
+    Seed('lm_pretrain', '5GiB', ('optimizer_state',), True, has_bytes=False),
+    Seed('staged_tagger', '4GiB', ('optimizer_state',), True, has_bytes=False),
+    Seed('vit_finetune', '6GiB', ('activations_saved',), True, has_bytes=False),
+    Seed('gene_autoencoder', '5GiB', ('optimizer_temporaries', 'optimizer_state'), True, has_bytes=False),
+    Seed('protein_contacts', '4GiB', ('attention_scores', 'activations_saved'), True, has_bytes=False),
+    Seed('multilingual_lm', '5GiB', ('logits_spike',), True, has_bytes=False),
+    Seed('passage_rerank', '5GiB', ('logits_spike',), True, has_bytes=False),
+    Seed('clip_generator', '4GiB', ('kv_cache_grows',), True, has_bytes=False),
+    Seed('frozen_reader', '3.25GiB', ('gradients_kept',), True, has_bytes=False),
+    Seed('resume_upscaler', '4GiB', ('loaded_twice', 'long_lived_tensor'), True, has_bytes=False),
+    Seed('lidar_tiles', '3.75GiB', ('growing_sizes', 'not_expandable'), True, has_bytes=False),
+    Seed('session_states', '4GiB', ('pinned_segment', 'not_expandable'), True, has_bytes=False),
+    Seed('crowded_box', '6GiB', ('memory_fraction', 'capacity'), True, has_bytes=False),
+    Seed('graphed_embedder', '6GiB', ('private_pools',), True, has_bytes=False),
+    Seed('lora_margins', '4.5GiB', ('outputs_kept',), True, has_bytes=False),
+]
+
 HEALTHY = [
     Seed('cyclegan_pool', '6GiB'),
     Seed('ppo_rollouts', '6GiB', conf=EXPANDABLE),
@@ -105,6 +136,13 @@ HEALTHY = [
     Seed('ddpm_tiles', '8GiB', conf=EXPANDABLE),
     Seed('beam_translate', '2.7GiB', conf=EXPANDABLE),
     Seed('lr_sweep', '3.3GiB', conf=EXPANDABLE),
+    Seed('birds_resnet', '6GiB'),
+    Seed('lora_chat', '4GiB'),
+    Seed('intent_trainer', '4GiB'),
+    Seed('sprite_gan', '3GiB'),
+    Seed('story_server', '3GiB'),
+    Seed('fraud_sage', '3GiB', conf=EXPANDABLE),
+    Seed('tcn_folds', '5GiB', conf=EXPANDABLE),
 ]
 
-PAGE_READERS = SICK + SICK_TOO + SICK_LATER + HEALTHY
+PAGE_READERS = SICK + SICK_TOO + SICK_LATER + SICK_AT_LAST + HEALTHY
