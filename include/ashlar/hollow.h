@@ -51,7 +51,8 @@ ASHLAR_EXPORT bool ashlar_hollow_is_workspace(uint64_t address, uint64_t bytes);
 // A line that does not fit whole is left out.
 ASHLAR_EXPORT size_t ashlar_hollow_libraries(int ordinal, char* text, size_t size);
 // Writes the line of the program that is under way, such as "train.py:12 step", in at most `size` bytes, the final 0
-// among them; false where it knows none. An empty text: nobody looks at what is read, and it is not counted. Called without locks, on the thread that read a made-up value; NULL: nobody.
+// among them; false where it knows none. An empty text: nobody looks at what is read, and it is not counted. Called
+// without locks, on the thread that read a made-up value; NULL: nobody.
 typedef bool (*ashlar_hollow_line)(char* text, size_t size);
 ASHLAR_EXPORT void ashlar_hollow_set_line(ashlar_hollow_line line);
 
