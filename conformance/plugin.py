@@ -37,7 +37,7 @@ MORE = {  # of settings that no capture has: (the script's first argument, capac
     'expandable_empty': ('empty', 16, 'expandable_segments:True'),
 }
 WITH_MORE = ('2.14.1', '2.15.0')  # earlier releases lack some of these keys
-BY_CLASS = (2, 10)  # the first release whose class ours is one of (python/ashlar_gpu/_torch_native.py); a plug-in before
+BY_CLASS = (2, 12)  # the first release whose class ours is one of (python/ashlar_gpu/_torch_native.py); a plug-in before
 PLUGGED = ['train', 'split128_oom', 'expandable', 'streams', 'pool']  # of CASES, as a plug-in too
 
 

@@ -211,7 +211,7 @@ TEST_F(CapturedFreesTest, RandomGraphs) {
   struct Freed {
     std::uint64_t address = 0;
     Stream stream{};
-    std::set<std::uint64_t> uses;
+    std::set<std::uint64_t> uses = {};
   };
   int reused = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {

@@ -143,7 +143,8 @@ TEST(PoolsTest, FreesWaitUntilTheLastCaptureEnds) {
 class BankMemory final : public PoolMemory {
  public:
   struct Log {
-    std::vector<std::uint64_t> given, taken;
+    std::vector<std::uint64_t> given = {};
+    std::vector<std::uint64_t> taken = {};
     bool is_empty = false;
     bool is_gone = false;
   };

@@ -73,6 +73,7 @@ TEST(CudaDeviceTest, OptionsAreAskedForAndPassedOn) {
 
 TEST(CudaDeviceTest, APageIsExportedOnceAndItsDescriptorGoesWithIt) {
   FakeCuda cuda({});
+  cuda.MakeCurrent(cuda.ContextOf(0));
   const std::unique_ptr<CudaDevice> device = *CudaDevice::Open({.posix_fd_handles_if_granted = true});
   const std::uint64_t base = *device->Reserve(2 * kCudaDevicePage);
   ASSERT_TRUE(device->Map(base, 2 * kCudaDevicePage, kCudaDevicePage).ok());
@@ -90,6 +91,7 @@ TEST(CudaDeviceTest, APageIsExportedOnceAndItsDescriptorGoesWithIt) {
 
 TEST(CudaDeviceTest, WhereSharedPagesAreNotGrantedThereAreOthers) {
   FakeCuda cuda({});
+  cuda.MakeCurrent(cuda.ContextOf(0));
   const std::unique_ptr<CudaDevice> device = *CudaDevice::Open({.posix_fd_handles_if_granted = true});
   const std::uint64_t base = *device->Reserve(kCudaDevicePage);
   cuda.FailWork(0, kCudaErrorNotPermitted);
@@ -100,6 +102,7 @@ TEST(CudaDeviceTest, WhereSharedPagesAreNotGrantedThereAreOthers) {
 
 TEST(CudaDeviceTest, WhoAsksForSharedPagesGetsNoOthers) {
   FakeCuda cuda({});
+  cuda.MakeCurrent(cuda.ContextOf(0));
   const std::unique_ptr<CudaDevice> device = *CudaDevice::Open({.posix_fd_handles = true});
   const std::uint64_t base = *device->Reserve(kCudaDevicePage);
   cuda.FailWork(0, kCudaErrorNotPermitted);
