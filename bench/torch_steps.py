@@ -4,8 +4,8 @@ PyTorch's class for allocators, and under Ashlar as its plug-in.
 
     bench/torch_steps.py --ashlar build/release/bin/ashlar --python /path/to/venv/bin/python
 
-Each run is a process of its own, in turn, so that what the machine does is alike; the median of the rounds is told. No history
-is recorded. Losses are no figures there: what is equal is the peak of what was allocated, or the exit code is 1.
+Each run is a process of its own, in turn, so that what the machine does is alike: a round has each once, and the ratios are within
+rounds. Medians are told, and the least and the greatest ratio. No history is recorded. Losses are no figures there: what is equal is the peak of what was allocated, or the exit code is 1.
 """
 
 import argparse
@@ -43,7 +43,29 @@ def perceptron(torch):
     return torch.nn.Sequential(*layers), lambda: torch.ones(64, 1024, device="cuda")
 
 
-PROGRAMS = {"transformer": transformer, "convolutions": convolutions, "perceptron": perceptron}
+def bert(torch):
+    """transformers' BERT as it is, with its own loss."""
+    import transformers
+
+    class Trained(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = transformers.BertForSequenceClassification(transformers.BertConfig())
+
+        def forward(self, tokens):
+            return self.model(tokens, labels=tokens[:, 0] * 0).loss
+
+    return Trained(), lambda: torch.ones(8, 128, dtype=torch.long, device="cuda")
+
+
+def resnet(torch):
+    """torchvision's ResNet-50."""
+    import torchvision
+
+    return torchvision.models.resnet50(), lambda: torch.ones(8, 3, 224, 224, device="cuda")
+
+
+PROGRAMS = {"bert": bert, "resnet": resnet, "transformer": transformer, "convolutions": convolutions, "perceptron": perceptron}
 
 
 def one(program):
@@ -87,22 +109,28 @@ def main():
     parser.add_argument("--ashlar", help="the built program")
     parser.add_argument("--python", help="an interpreter with PyTorch")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--programs", nargs="+", choices=list(PROGRAMS), default=list(PROGRAMS))
+    parser.add_argument("--without-plugin", action="store_true", help="the class alone beside PyTorch's own")
     parser.add_argument("--one", choices=sorted(PROGRAMS), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
         return one(asked.one)
-    print(f"median of {asked.rounds} rounds of {STEPS} steps; load {os.getloadavg()[0]:.1f}\n"
-          f"| program | {' | '.join(f'{subject}, ms' for subject in SUBJECTS)} | own / ours |\n|{'---|' * (len(SUBJECTS) + 2)}")
-    for program in PROGRAMS:
-        found = {subject: [] for subject in SUBJECTS}
+    subjects = {name: interface for name, interface in SUBJECTS.items()
+                if not (asked.without_plugin and interface == "pluggable")}
+    print(f"medians of {asked.rounds} rounds of {STEPS} steps; load {os.getloadavg()[0]:.1f}\n"
+          f"| program | {' | '.join(f'{subject}, ms' for subject in subjects)} | own / ours | least, most |\n"
+          f"|{'---|' * (len(subjects) + 3)}", flush=True)
+    for program in asked.programs:
+        found = {subject: [] for subject in subjects}
         for _ in range(asked.rounds):
-            for subject, interface in SUBJECTS.items():
+            for subject, interface in subjects.items():
                 found[subject].append(measured(asked, program, interface))
         if len({run["peak"] for runs in found.values() for run in runs}) != 1:
             sys.exit(f"wrong: {program}: peaks differ")
         times = {subject: statistics.median(run["ms"] for run in runs) for subject, runs in found.items()}
-        print(f"| {program} | {' | '.join(f'{value:.2f}' for value in times.values())} | {times['own'] / times['ours']:.3f} |",
-              flush=True)
+        ratios = [own["ms"] / ours["ms"] for own, ours in zip(found["own"], found["ours"])]
+        print(f"| {program} | {' | '.join(f'{value:.2f}' for value in times.values())} | {statistics.median(ratios):.3f} "
+              f"| {min(ratios):.3f}, {max(ratios):.3f} |", flush=True)
     return None
 
 

@@ -126,12 +126,13 @@ def capture(bench, release, case, interface):
     return verdict
 
 
-def program(bench, of, release=HOME.removeprefix('torch-'), devices=0, interface='native', is_replayed=True):
-    """One of the catalog's, or TWO_DEVICES. `is_replayed`: requests say all that decides where a block lies."""
+def program(bench, of, release=HOME.removeprefix('torch-'), devices=0, interface='native', is_replayed=True, conf=''):
+    """One of the catalog's, or of those above. `is_replayed`: requests say all that decides where a block lies."""
     python = venvs.python_of(f'torch-{release}')
     devices = ['--devices', str(devices or of.ranks)] if devices or of.ranks else []
     command = (torchrun(of.ranks), list(of.arguments))
-    native, ours = (run(bench, python, command, AMPLE + devices, ours, PROGRAMS) for ours in (None, interface))
+    flags = AMPLE + devices + (['--conf', conf] if conf else [])
+    native, ours = (run(bench, python, command, flags, ours, PROGRAMS) for ours in (None, interface))
     verdict = Verdict()
     for name, (done, _) in (('native', native), ('ours', ours)):
         verdict.expect(done.code == 0, f'{name} ended with {done.code}: {done.last_line}')
@@ -169,6 +170,10 @@ def memory(bench, release):
 
 TREES = Program('torch_trees', ('torch_trees.py',), {'replays': 6, 'restored': min, 'has_trees': True}, 40)
 SHARED = Program('torch_shared', ('torch_shared.py',), {'seen': True, 'exit_code': 0, 'left': 0}, 30)
+SHARED_PAGES = Program('torch_shared pages', ('torch_shared.py', 'pages'), SHARED.did, 30)
+SHARED_WITH_OWN = Program('torch_shared own', ('torch_shared.py', 'own'), SHARED.did, 30)
+CAPTURES = Program('torch_captures', ('torch_captures.py',), {'answers': dict}, 40)
+OWN_POOLS = Program('torch_own_pools', ('torch_own_pools.py',), {'answers': dict, 'asked': min, 'given_back': min}, 40)
 ADDRESSES = Program('torch_addresses', ('torch_addresses.py',), {'served': 40, 'answers': list, 'history': list}, 40)
 TWO_DEVICES = Program('two_devices', ('two_devices.py',), {'reserved': min, 'allocated': min})
 OFFERS = [
@@ -206,8 +211,10 @@ def rows(releases):
     out += [Row('plugin', f'{release} memory', 30, lambda bench, r=release: memory(bench, r), is_usual=release == '2.14.1')
             for release in releases if release in RELEASES and usual(release) == 'native']
     out += [Row('plugin', f'2.14.1 {p.name}', 2 * p.seconds, lambda bench, p=p: program(bench, p)) for p in (TREES, SHARED)]
-    out += [Row('plugin', f'2.14.1 {ADDRESSES.name}', 2 * ADDRESSES.seconds,
-                lambda bench: program(bench, ADDRESSES, is_replayed=False))]
+    out += [Row('plugin', ' '.join(filter(None, ('2.14.1', p.name, conf))), 2 * p.seconds,
+                lambda bench, p=p, conf=conf: program(bench, p, is_replayed=False, conf=conf))
+            for p, conf in ((ADDRESSES, ''), (CAPTURES, ''), (OWN_POOLS, ''), (OWN_POOLS, 'expandable_segments:True'),
+                            (SHARED_WITH_OWN, ''), (SHARED_PAGES, 'expandable_segments:True'))]
     out += [Row('plugin', f'{release} {p.name}', 2 * p.seconds, lambda bench, r=release, p=p: offer(bench, p, r),
                 is_usual=release == '2.14.1') for release in releases if release in RELEASES for p in OFFERS]
     out += [Row('plugin', f'{release} two_devices', 16, lambda bench, r=release: program(bench, TWO_DEVICES, r, 2, usual(r)),

@@ -108,6 +108,16 @@ typedef struct ashlar_block {
  * the blocks of one segment are walked. ASHLAR_INVALID_ARGUMENT: there is none. */
 ASHLAR_API ashlar_status ashlar_find_block(ashlar_allocator* allocator, const void* address, ashlar_block* out);
 
+typedef struct ashlar_shared_page {
+  size_t struct_size;  /* sizeof(ashlar_shared_page) */
+  void* address;       /* where the page begins, */
+  uint64_t size_bytes; /* and all that one handle of cuMemCreate's holds */
+  int32_t file;        /* a descriptor for cuMemImportFromShareableHandle; it is closed when the page is unmapped */
+} ashlar_shared_page;
+/* The page that holds `address` of a live block in an expandable segment, for another process of the machine.
+ * ASHLAR_INVALID_ARGUMENT: there is no such block; ASHLAR_FAILED_PRECONDITION: the device shares no pages. */
+ASHLAR_API ashlar_status ashlar_share_page(ashlar_allocator* allocator, const void* address, ashlar_shared_page* out);
+
 /* 1 where the address lies in a segment of this allocator, in a live block or not, or in a range that it reserved; else
  * 0. O(log segments), under the allocator's locks. */
 ASHLAR_API int ashlar_holds(const ashlar_allocator* allocator, const void* address);
@@ -162,6 +172,16 @@ ASHLAR_API ashlar_status ashlar_create_pool(ashlar_allocator* allocator, ashlar_
  * are never split. The pool is made on first use, with one user. */
 ASHLAR_API ashlar_status ashlar_configure_pool(ashlar_allocator* allocator, ashlar_pool pool, int use_on_oom,
                                                int no_split);
+/* The device's memory of a pool that takes its own from elsewhere. Both are called under the allocator's lock, in the
+ * thread that asks: they must not use the allocator. NULL: there is none. */
+typedef void* (*ashlar_allocate_segment)(void* context, size_t bytes);
+typedef void (*ashlar_free_segment)(void* context, void* memory);
+/* The pool's segments come from these functions from now on; it is made on first use, with one user. They are never
+ * expandable. `release` is called when the pool has ended and all its memory has gone back, or at once where the call
+ * fails; under the same rule; NULL: nothing to do. ASHLAR_FAILED_PRECONDITION: it has memory already, or a tag. */
+ASHLAR_API ashlar_status ashlar_set_pool_memory(ashlar_allocator* allocator, ashlar_pool pool,
+                                                ashlar_allocate_segment allocate, ashlar_free_segment free_segment,
+                                                void* context, ashlar_release_context release);
 /* One user more, and one less. A pool of the caller's id is made on first use. */
 ASHLAR_API ashlar_status ashlar_retain_pool(ashlar_allocator* allocator, ashlar_pool pool);
 ASHLAR_API ashlar_status ashlar_release_pool(ashlar_allocator* allocator, ashlar_pool pool);

@@ -167,6 +167,8 @@ bool Allocator::RemoveFreeMemoryCallback(std::uint64_t number) {
   return impl().allocator.RemoveFreeMemoryCallback(number);
 }
 
+absl::StatusOr<SharedPage> Allocator::SharePage(std::uint64_t address) { return impl().allocator.SharePage(address); }
+
 PoolId Allocator::CreatePool(const PoolTraits& traits) {
   const PoolId pool = impl().allocator.CreatePool();
   ConfigurePool(pool, traits);
@@ -174,6 +176,9 @@ PoolId Allocator::CreatePool(const PoolTraits& traits) {
 }
 void Allocator::ConfigurePool(PoolId pool, const PoolTraits& traits) {
   impl().allocator.ConfigurePool(pool, traits.use_on_oom, traits.no_split);
+}
+absl::Status Allocator::SetPoolMemory(PoolId pool, std::shared_ptr<PoolMemory> memory) {
+  return impl().allocator.SetPoolMemory(pool, std::move(memory));
 }
 void Allocator::RetainPool(PoolId pool) { impl().allocator.RetainPool(pool); }
 void Allocator::ReleasePool(PoolId pool) { impl().allocator.ReleasePool(pool); }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "allocator/base/check.h"
 #include "allocator/core/output_file.h"
 #include "allocator/core/state.h"
@@ -136,6 +137,11 @@ void CachingAllocator::ConfigurePool(PoolId pool, bool use_on_oom, bool no_split
   pools_.Configure(pool, use_on_oom, no_split);
 }
 
+absl::Status CachingAllocator::SetPoolMemory(PoolId pool, std::shared_ptr<PoolMemory> memory) {
+  const ExclusiveSection section(caches());
+  return pools_.SetMemory(pool, std::move(memory));
+}
+
 PoolId CachingAllocator::CreatePool() {
   const ExclusiveSection section(caches());
   return pools_.Create();
@@ -205,7 +211,7 @@ void CachingAllocator::NoteCaptures(const ExclusiveSection& section, bool was_ca
   if (was_capturing == pools_.IsCapturing()) return;
   device_->SetCapturing(!was_capturing);
   if (!was_capturing) return;
-  for (const auto& [block, streams] : pools_.TakeDeferred()) WaitForStreams(block, streams);
+  for (const CapturedFree& free : captured_.TakeAll()) WaitForStreams(free.block, free.streams);
 }
 
 void CachingAllocator::SetSink(trace::EventSink* sink) {
@@ -259,6 +265,18 @@ void CachingAllocator::ResetPeaks() {
 std::optional<BlockPlace> CachingAllocator::FindBlock(std::uint64_t address) const {
   const ExclusiveSection section(caches());
   return PlaceOf(ledger_.heap(), address);
+}
+
+absl::StatusOr<SharedPage> CachingAllocator::SharePage(std::uint64_t address) {
+  const ExclusiveSection section(caches());
+  const std::optional<policy::AddressRange> page = PageOf(ledger_.heap(), address);
+  if (!page.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("SharePage: no live block in an expandable segment holds 0x%x", address));
+  }
+  const absl::StatusOr<int> file = device_->ExportPage(page->address);
+  if (!file.ok()) return file.status();
+  return SharedPage{page->address, page->size_bytes, *file};
 }
 
 bool CachingAllocator::Holds(std::uint64_t address) const {
@@ -356,6 +374,7 @@ CachingAllocator::CachingAllocator(device::Device* device, policy::Options optio
               [this](policy::Lane& lane, const policy::AddressRange& range) { fast_path_.Forget(lane, range); }),
       fast_path_(ledger_),
       pools_(ledger_),
+      captured_(*device_),
       limits_(ledger_.options(), device->GetMemoryInfo().total_bytes),
       ladder_(ledger_, *device_, pending_, limits_, pools_),
       sleeper_(ledger_, *device_, ladder_, limits_),

@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "allocator/base/units.h"
+#include "allocator/core/captured_frees.h"
 #include "allocator/core/failure_reports.h"
 #include "allocator/core/fast_path.h"
 #include "allocator/core/journal.h"
@@ -112,6 +114,10 @@ class CachingAllocator {
   // blocks of one segment.
   std::optional<BlockPlace> FindBlock(std::uint64_t address) const;
 
+  // The page that holds this address of a live block in an expandable segment, for another process of the machine.
+  // InvalidArgument: there is no such block; else why the device does not share it.
+  absl::StatusOr<SharedPage> SharePage(std::uint64_t address);
+
   // Whether the address lies in a segment, in a live block or not, or in a range that was reserved.
   bool Holds(std::uint64_t address) const;
   // Whether blocks of about this address were handed out by address: a hint, without a lock.
@@ -159,6 +165,9 @@ class CachingAllocator {
   // --- private pools (pools.h) ---
   // Made on first use, with one user; `use_on_oom` and `no_split` as in PyTorch's MemPool.
   void ConfigurePool(PoolId pool, bool use_on_oom, bool no_split);
+  // Where the pool's segments come from, in place of the device; made on first use, with one user. Its memory is never
+  // of expandable segments. FailedPrecondition: it has memory already, or a tag.
+  absl::Status SetPoolMemory(PoolId pool, std::shared_ptr<PoolMemory> memory);
   // A new pool with one user, under an id that no pool had before.
   PoolId CreatePool();
   // One user more, and one less. What is free in a pool stays there while it has users; then EmptyCache, EmptyPool and
@@ -287,6 +296,8 @@ class CachingAllocator {
   policy::Block* PlaceExactly(policy::Block* free, const policy::AddressRange& range, std::uint64_t requested_bytes,
                               HandOutAs as);
   void FreeExclusively(policy::Block* block);
+  // Frees of the stream's blocks that the graph being captured proves done.
+  void CompleteInCapture(Stream stream);
   void WaitForStreams(policy::Block* block, const StreamList& streams);
   // Capturing begins or ends: the device is told, and what waited for the end of the last one goes on.
   void NoteCaptures(const ExclusiveSection& section, bool was_capturing);
@@ -313,6 +324,7 @@ class CachingAllocator {
   mutable FastPath fast_path_;  // stopping it, for a look, changes it
   PendingFrees pending_;
   Pools pools_;
+  CapturedFrees captured_;
   Limits limits_;
   Ladder ladder_;
   Sleeper sleeper_;

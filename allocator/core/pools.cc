@@ -40,9 +40,30 @@ absl::Status Pools::SetTag(PoolId pool, absl::string_view tag) {
   if (tag.empty()) return absl::InvalidArgumentError("a tag is a name of one letter or more");
   if (HasCapture(pool)) return TaggedCapture(Name(pool));
   policy::PoolPair& pair = ledger_.heap().Pair(pool);
+  if (pair.memory != nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(Name(pool), " has memory of its own, and only the device's can have a tag: tag another pool"));
+  }
   pair.tag = std::string(tag);
   pair.takes_pages = true;
   ledger_.Note(trace::fact::PoolTagged{pool, std::string(tag)});
+  return absl::OkStatus();
+}
+
+absl::Status Pools::SetMemory(PoolId pool, std::shared_ptr<PoolMemory> memory) {
+  if (pool.IsDefault())
+    return absl::InvalidArgumentError("the default pool has the device's memory: name another pool");
+  policy::PoolPair& pair = ledger_.heap().Pair(pool);
+  if (pair.memory != nullptr || pair.small.segment_count + pair.large.segment_count > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(Name(pool), " has memory already: say where it comes from before the first request"));
+  }
+  if (!pair.tag.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(NameOf(pair), " has a tag, and what has one is of the device: take another pool"));
+  }
+  pair.memory = std::move(memory);
+  NoteUsers(pool);
   return absl::OkStatus();
 }
 

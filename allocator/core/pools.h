@@ -1,4 +1,4 @@
-// Private pools: who uses them, which requests are routed to them, and what waits while a graph is being captured.
+// Private pools: who uses them, and which requests are routed to them.
 //
 //   Pools pools(ledger);
 //   PoolId pool = pools.Create();
@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,6 @@
 #include "absl/strings/string_view.h"
 #include "allocator/base/units.h"
 #include "allocator/core/ledger.h"
-#include "allocator/core/pending_frees.h"
 #include "allocator/policy/block.h"
 #include "allocator/trace/fact.h"
 #include "ashlar/pool_routes.h"
@@ -94,12 +94,6 @@ class PoolRoutes {
   std::size_t captures_ = 0;
 };
 
-// A free that begins to wait for its streams when the last capture ends.
-struct DeferredFree {
-  policy::Block* block = nullptr;
-  StreamList streams;
-};
-
 class Pools {
  public:
   // The ledger outlives this.
@@ -110,6 +104,9 @@ class Pools {
   // Names it; made on first use, with one user. FailedPrecondition: a graph is being captured in it, whose memory
   // stays.
   absl::Status SetTag(PoolId pool, absl::string_view tag);
+  // Its segments come from there from now on; made on first use, with one user. FailedPrecondition: it has segments, a
+  // memory of its own, or a tag.
+  absl::Status SetMemory(PoolId pool, std::shared_ptr<PoolMemory> memory);
   // Those that are named: by a tag, which several may have, or by their ids; in the order of their ids, and each once.
   // Nothing is named: all that have segments. InvalidArgument: nothing has that name.
   absl::StatusOr<std::vector<PoolId>> Find(const std::vector<std::string>& tags, const std::vector<PoolId>& ids) const;
@@ -136,9 +133,6 @@ class Pools {
   bool IsCapturing() const { return routes_.captures() > 0; }
   bool HasCapture(PoolId pool) const;
 
-  void Defer(policy::Block* block, StreamList streams) { deferred_.push_back({block, std::move(streams)}); }
-  std::vector<DeferredFree> TakeDeferred() { return std::exchange(deferred_, {}); }
-
   // Routes, users and traits, as the facts that lead there.
   std::vector<trace::AnyFact> Facts() const;
 
@@ -151,7 +145,6 @@ class Pools {
 
   Ledger& ledger_;
   PoolRoutes routes_;
-  std::vector<DeferredFree> deferred_;
   std::uint64_t last_id_ = 0;
 };
 

@@ -146,6 +146,7 @@ absl::Status CachingAllocator::BeginRequest(const ExclusiveSection& section, pol
       return status;
   }
   ladder_.Poll();
+  if (pools_.IsCapturing() && ledger_.options().graph_capture_record_stream_reuse) CompleteInCapture(request.stream);
   ChooseMode(section);
   PlanFollower& follower = ladder_.follower();
   if (follower.HasPlan()) [[unlikely]]
@@ -220,7 +221,14 @@ void CachingAllocator::FreeExclusively(policy::Block* block) {
   policy::Heap::MarkPending(block);
   if (!pools_.IsCapturing()) return WaitForStreams(block, streams);
   block->pending_events = static_cast<std::uint32_t>(streams.size());
-  pools_.Defer(block, streams);
+  captured_.Add(block, streams, ledger_.options().graph_capture_record_stream_reuse);
+}
+
+void CachingAllocator::CompleteInCapture(Stream stream) {
+  captured_.CompleteOn(stream, [this](policy::Block* block) {
+    block->pending_events = 0;
+    ledger_.CompleteFree(block);
+  });
 }
 
 void CachingAllocator::WaitForStreams(policy::Block* block, const StreamList& streams) {

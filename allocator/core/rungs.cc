@@ -34,6 +34,12 @@ GrowthResult DeviceGrowth::Failed(const absl::Status& status, std::uint64_t byte
 }
 
 GrowthResult DeviceGrowth::NewSegment(const policy::Decision& decision) {
+  PoolMemory* const memory = decision.pair->memory.get();
+  if (memory != nullptr) {
+    const std::uint64_t given = memory->Allocate(decision.segment_bytes);
+    if (given == 0) return Refused(decision.segment_bytes);
+    return {.block = ledger_.AddSegment(decision, given)};
+  }
   const absl::StatusOr<std::uint64_t> address = device_.AllocateSegment(decision.segment_bytes);
   if (!address.ok()) return Failed(address.status(), decision.segment_bytes);
   return {.block = ledger_.AddSegment(decision, *address)};
@@ -206,7 +212,13 @@ absl::Status DeviceRelease::FreeOf(const policy::PoolPair& pair) {
 }
 
 absl::Status DeviceRelease::Segment(policy::Block* whole) {
-  absl::Status status = device_.FreeSegment(whole->segment->address);
+  PoolMemory* const memory = whole->segment->lane->pool->pair->memory.get();
+  absl::Status status;
+  if (memory == nullptr) {
+    status = device_.FreeSegment(whole->segment->address);
+  } else {
+    memory->Free(whole->segment->address);
+  }
   ledger_.RemoveSegment(whole);
   return status;
 }

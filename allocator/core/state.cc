@@ -88,6 +88,19 @@ std::optional<BlockPlace> PlaceOf(const policy::Heap& heap, std::uint64_t addres
   return BlockPlace{block->address, block->size_bytes, block->requested_bytes, run->address, end - run->address};
 }
 
+std::optional<policy::AddressRange> PageOf(const policy::Heap& heap, std::uint64_t address) {
+  const policy::Segment* segment = SegmentAt(heap, address);
+  if (segment == nullptr || !segment->is_expandable || segment->lane->pool->pair->is_asleep) return std::nullopt;
+  if (!PlaceOf(heap, address).has_value()) return std::nullopt;
+  const auto after = segment->large_pages.upper_bound(address);
+  if (after != segment->large_pages.begin()) {
+    const auto& [at, size_bytes] = *std::prev(after);
+    if (address - at < size_bytes) return policy::AddressRange{at, size_bytes};
+  }
+  const std::uint64_t offset = (address - segment->address) / segment->page_bytes * segment->page_bytes;
+  return policy::AddressRange{segment->address + offset, segment->page_bytes};
+}
+
 std::vector<trace::SnapshotSegment> SegmentsOf(const policy::Heap& heap) {
   std::vector<trace::SnapshotSegment> out;
   for (const auto& [address, segment] : heap.segments()) AppendMappedRanges(*segment, out);

@@ -216,7 +216,14 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(const CudaDeviceOpt
   const absl::StatusOr<DevicePlace> place = FindDevice(cuda, options.ordinal);
   if (!place.ok()) return place.status();
   if (absl::Status status = CheckAttributes(*place, options); !status.ok()) return status;
-  Facts facts{.pages = PagesOf(options), .known = {.device = place->device}};
+  Facts facts{.pages = PagesOf(options),
+              .must_share = options.posix_fd_handles || options.fabric_handles,
+              .known = {.device = place->device}};
+  if (options.posix_fd_handles_if_granted) {
+    const absl::StatusOr<bool> has_files = HasAttribute(*place, CudaAttribute::kPosixFdHandles);
+    if (!has_files.ok()) return has_files.status();
+    if (*has_files) facts.pages.handle_types |= kCudaHandlePosixFd;
+  }
   const int code = cuda.primary_retain(&facts.known.context, place->device);
   if (code != kCudaSuccess) return CudaStatus(cuda, options.ordinal, code, "cuDevicePrimaryCtxRetain");
   if (absl::Status status = ReadFacts(cuda, facts); !status.ok()) {
@@ -259,7 +266,7 @@ CudaDevice::CudaDevice(const CudaDriver& cuda, const Facts& facts)
       granularity_bytes_(facts.granularity_bytes),
       total_bytes_(facts.total_bytes),
       fork_count_(ForkCount()),
-      vmm_(cuda, facts.pages, facts.granularity_bytes),
+      vmm_(cuda, facts.pages, facts.granularity_bytes, facts.must_share),
       events_(cuda, ordinal_, &last_error_) {}
 
 CudaDevice::~CudaDevice() {
@@ -427,6 +434,52 @@ absl::Status CudaDevice::SynchronizeStream(Stream stream) {
 absl::Status CudaDevice::MakeStreamWait(Stream stream, Stream awaited) {
   const CudaContextScope scope = Enter();
   return Noted(scope.status().ok() ? events_.MakeStreamWait(stream, awaited) : scope.status());
+}
+
+namespace {
+
+std::uint64_t NumberOf(CudaNode node) { return reinterpret_cast<std::uintptr_t>(node); }
+
+}  // namespace
+
+// The legacy default stream is never captured, and asking about it while another stream is would be an error.
+std::optional<CapturePoint> CudaDevice::FindCapture(Stream stream) {
+  if (!cuda_.stream_get_capture_info.is_there() || NativeStream(stream) == nullptr) return std::nullopt;
+  const CudaContextScope scope = Enter();
+  if (!scope.status().ok()) return std::nullopt;
+  CapturePoint point;
+  int status = 0;
+  void* graph = nullptr;
+  const CudaNode* nodes = nullptr;
+  const CudaEdge* edges = nullptr;
+  std::size_t count = 0;
+  const int code =
+      cuda_.stream_get_capture_info(NativeStream(stream), &status, &point.capture, &graph, &nodes, &edges, &count);
+  if (code != kCudaSuccess || status != kCudaCaptureActive) return std::nullopt;
+  for (std::size_t i = 0; i < count; ++i) point.nodes.push_back(NumberOf(nodes[i]));
+  return point;
+}
+
+std::optional<std::vector<std::uint64_t>> CudaDevice::NodesBefore(std::uint64_t node) {
+  if (!cuda_.graph_node_get_dependencies.is_there()) return std::nullopt;
+  const CudaContextScope scope = Enter();
+  if (!scope.status().ok()) return std::nullopt;
+  const auto native = reinterpret_cast<CudaNode>(static_cast<std::uintptr_t>(node));
+  std::size_t count = 0;
+  if (cuda_.graph_node_get_dependencies(native, nullptr, nullptr, &count) != kCudaSuccess) return std::nullopt;
+  std::vector<CudaNode> nodes(count);
+  std::vector<CudaEdge> edges(count);
+  if (count > 0 && cuda_.graph_node_get_dependencies(native, nodes.data(), edges.data(), &count) != kCudaSuccess)
+    return std::nullopt;
+  std::vector<std::uint64_t> out;
+  for (std::size_t i = 0; i < count; ++i) out.push_back(NumberOf(nodes[i]));
+  return out;
+}
+
+absl::StatusOr<int> CudaDevice::ExportPage(std::uint64_t address) {
+  const CudaContextScope scope = Enter();
+  if (!scope.status().ok()) return Noted(scope.status());
+  return vmm_.Export(address);
 }
 
 absl::Status CudaDevice::NoCopies() const {

@@ -108,12 +108,16 @@ class CudaDevice final : public Device {
   absl::Status SynchronizeEvent(const DeviceEvent& event) override;
   absl::Status SynchronizeStream(Stream stream) override;
   absl::Status MakeStreamWait(Stream stream, Stream awaited) override;
+  absl::StatusOr<int> ExportPage(std::uint64_t address) override;
   absl::Status CopyToHost(void* to, std::uint64_t address, std::uint64_t size_bytes, Stream stream) override;
   absl::Status CopyToDevice(std::uint64_t address, const void* from, std::uint64_t size_bytes, Stream stream) override;
   // Page-locked, for every context.
   void* AllocateHost(std::uint64_t size_bytes) override;
   void FreeHost(void* memory) override;
   void SetCapturing(bool is_capturing) override { is_capturing_ = is_capturing; }
+  // By a driver of CUDA 12.3 or later.
+  std::optional<CapturePoint> FindCapture(Stream stream) override;
+  std::optional<std::vector<std::uint64_t>> NodesBefore(std::uint64_t node) override;
   absl::Status Lost() const override;
 
   // What a page of an expandable segment must be a multiple of, as the driver says; 0 = the device, or the driver, has
@@ -127,6 +131,7 @@ class CudaDevice final : public Device {
  private:
   struct Facts {
     CudaAllocation pages;  // of expandable segments
+    bool must_share = false;
     KnownContext known;
     std::uint64_t granularity_bytes = 0;
     std::uint64_t total_bytes = 0;

@@ -132,6 +132,11 @@ struct CudaDriver {
                                                                          "cuStreamWaitEvent"};
   CudaCall<int(CudaCaptureMode* exchanged)> exchange_capture_mode{lookup, "cuThreadExchangeStreamCaptureMode", 10010,
                                                                   "cuThreadExchangeStreamCaptureMode"};
+  CudaCall<int(CudaStream, int* status, std::uint64_t* id, void** graph, const CudaNode** nodes, const CudaEdge** edges,
+               std::size_t* count)>
+      stream_get_capture_info{lookup, "cuStreamGetCaptureInfo", 12030, "cuStreamGetCaptureInfo_v3", CudaNeed::kIfThere};
+  CudaCall<int(CudaNode, CudaNode* nodes, CudaEdge* edges, std::size_t* count)> graph_node_get_dependencies{
+      lookup, "cuGraphNodeGetDependencies", 12030, "cuGraphNodeGetDependencies_v2", CudaNeed::kIfThere};
 
   CudaCall<int(std::uint64_t* size_bytes, const CudaAllocation*, int option)> mem_get_granularity{
       lookup, "cuMemGetAllocationGranularity", 10020, "cuMemGetAllocationGranularity", CudaNeed::kVirtualMemory};
@@ -149,6 +154,8 @@ struct CudaDriver {
                                                                            CudaNeed::kVirtualMemory};
   CudaCall<int(std::uint64_t address, std::uint64_t size_bytes, const CudaAccess*, std::uint64_t count)> mem_set_access{
       lookup, "cuMemSetAccess", 10020, "cuMemSetAccess", CudaNeed::kVirtualMemory};
+  CudaCall<int(void* exported, CudaHandle, int handle_type, std::uint64_t flags)> mem_export{
+      lookup, "cuMemExportToShareableHandle", 10020, "cuMemExportToShareableHandle", CudaNeed::kIfThere};
 
   // "12.4", or "unknown" where the driver does not say.
   std::string VersionText() const;

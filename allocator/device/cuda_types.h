@@ -25,6 +25,8 @@ inline constexpr int kCudaErrorNotFound = 500;
 inline constexpr int kCudaErrorNotReady = 600;
 inline constexpr int kCudaErrorIllegalAddress = 700;
 inline constexpr int kCudaErrorContextIsDestroyed = 709;
+inline constexpr int kCudaErrorNotPermitted = 800;
+inline constexpr int kCudaErrorNotSupported = 801;
 
 // CUdevice_attribute, of which these are.
 enum class CudaAttribute : int {
@@ -45,12 +47,14 @@ enum class CudaCaptureMode : int {
 using CudaDeviceId = int;                         // CUdevice
 using CudaContext = struct CudaContextInDriver*;  // CUcontext
 using CudaEvent = struct CudaEventInDriver*;      // CUevent
+using CudaNode = struct CudaNodeInDriver*;        // CUgraphNode
 using CudaStream = struct CudaStreamInDriver*;    // CUstream
 enum class CudaHandle : std::uint64_t {};         // CUmemGenericAllocationHandle
 
 inline constexpr unsigned kCudaEventDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING
 inline constexpr unsigned kCudaStreamWaitDefault = 0;   // CU_EVENT_WAIT_DEFAULT
 inline constexpr unsigned kCudaHostPortable = 1;        // CU_MEMHOSTALLOC_PORTABLE
+inline constexpr int kCudaCaptureActive = 1;            // CU_STREAM_CAPTURE_STATUS_ACTIVE
 inline constexpr int kCudaGranularityMinimum = 0;       // CU_MEM_ALLOC_GRANULARITY_MINIMUM
 inline constexpr int kCudaAllocationPinned = 1;         // CU_MEM_ALLOCATION_TYPE_PINNED
 inline constexpr int kCudaLocationDevice = 1;           // CU_MEM_LOCATION_TYPE_DEVICE
@@ -83,12 +87,21 @@ struct CudaAccess {
   int flags = kCudaAccessReadWrite;
 };
 
+// CUgraphEdgeData, CUDA 12.3.
+struct CudaEdge {
+  unsigned char from_port = 0;
+  unsigned char to_port = 0;
+  unsigned char type = 0;
+  unsigned char reserved[5] = {};
+};
+
 // CUDA's driver is a 64 bit library: elsewhere what is above compiles, and is never called.
 #if INTPTR_MAX == INT64_MAX
 static_assert(sizeof(CudaLocation) == 8 && offsetof(CudaLocation, ordinal) == 4);
 static_assert(sizeof(CudaAllocation) == 32 && offsetof(CudaAllocation, location) == 8);
 static_assert(offsetof(CudaAllocation, win32_attributes) == 16 && offsetof(CudaAllocation, compression) == 24);
 static_assert(offsetof(CudaAllocation, is_gpu_direct_rdma_capable) == 25 && offsetof(CudaAllocation, usage) == 26);
+static_assert(sizeof(CudaEdge) == 8);
 static_assert(sizeof(CudaAccess) == 12 && offsetof(CudaAccess, flags) == 8);
 #endif
 

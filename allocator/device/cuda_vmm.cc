@@ -1,8 +1,11 @@
 #include "allocator/device/cuda_vmm.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/device/cuda_driver.h"
@@ -87,10 +90,35 @@ absl::Status CudaVmm::Map(std::uint64_t address, std::uint64_t size_bytes, std::
   return status;
 }
 
+// A machine may refuse memory that can be exported, such as in some containers, and have other memory.
+int CudaVmm::CreatePage(CudaHandle& handle, std::uint64_t page_bytes) {
+  const int code = cuda_.mem_create(&handle, page_bytes, &kind_, 0);
+  const bool is_refused = code == kCudaErrorNotSupported || code == kCudaErrorNotPermitted;
+  if (!is_refused || must_share_ || kind_.handle_types == 0) return code;
+  kind_.handle_types = 0;
+  return cuda_.mem_create(&handle, page_bytes, &kind_, 0);
+}
+
+absl::StatusOr<int> CudaVmm::Export(std::uint64_t address) {
+  const auto it = pages_.find(address);
+  if (it == pages_.end()) return absl::InvalidArgumentError(absl::StrFormat("no page is mapped at 0x%x", address));
+  if ((kind_.handle_types & kCudaHandlePosixFd) == 0 || !cuda_.mem_export.is_there()) {
+    return absl::FailedPreconditionError(absl::StrCat("pages of CUDA device ", kind_.location.ordinal,
+                                                      " cannot be shared with other processes: it has or grants no ",
+                                                      "memory that a file descriptor exports"));
+  }
+  Page& page = it->second;
+  if (page.exported >= 0) return page.exported;
+  const int code = cuda_.mem_export(&page.exported, page.handle, kCudaHandlePosixFd, 0);
+  if (code == kCudaSuccess) return page.exported;
+  page.exported = -1;
+  return CudaStatus(cuda_, kind_.location.ordinal, code, "cuMemExportToShareableHandle");
+}
+
 absl::Status CudaVmm::Create(std::uint64_t page_bytes, std::uint64_t count, std::vector<CudaHandle>& handles) {
   for (std::uint64_t i = 0; i < count; ++i) {
     CudaHandle handle{};
-    const int code = cuda_.mem_create(&handle, page_bytes, &kind_, 0);
+    const int code = CreatePage(handle, page_bytes);
     if (code != kCudaSuccess) return Answer(code, "cuMemCreate", page_bytes);
     handles.push_back(handle);
   }
@@ -147,6 +175,7 @@ absl::Status CudaVmm::ReturnPage(std::uint64_t address, const Page& page) {
 }
 
 absl::Status CudaVmm::ReturnHandle(const Page& page) {
+  if (page.exported >= 0) close(page.exported);
   const int code = cuda_.mem_release(page.handle);
   if (code == kCudaSuccess) return absl::OkStatus();
   leftover_handles_.push_back(page);

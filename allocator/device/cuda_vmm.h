@@ -20,13 +20,17 @@ namespace ashlar::device {
 
 class CudaVmm {
  public:
-  CudaVmm(const CudaDriver& cuda, const CudaAllocation& kind, std::uint64_t granularity_bytes)
-      : cuda_(cuda), kind_(kind), granularity_bytes_(granularity_bytes) {}
+  // `must_share`: pages have the handle types of `kind`, or there are none.
+  CudaVmm(const CudaDriver& cuda, const CudaAllocation& kind, std::uint64_t granularity_bytes, bool must_share)
+      : cuda_(cuda), kind_(kind), granularity_bytes_(granularity_bytes), must_share_(must_share) {}
 
   absl::StatusOr<std::uint64_t> Reserve(std::uint64_t size_bytes);
   absl::Status ReleaseReservation(std::uint64_t address);
   absl::Status Map(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes);
   absl::Status Unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes);
+
+  // Device::ExportPage.
+  absl::StatusOr<int> Export(std::uint64_t address);
 
   // The device is lost: these are leftovers without a call.
   void LoseReservation(std::uint64_t address);
@@ -43,8 +47,10 @@ class CudaVmm {
   struct Page {
     CudaHandle handle{};
     std::uint64_t size_bytes = 0;
+    int exported = -1;  // the file descriptor, once it is
   };
   absl::Status Answer(int code, const char* call, std::uint64_t size_bytes) const;
+  int CreatePage(CudaHandle& handle, std::uint64_t page_bytes);
   absl::Status CheckMappable(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t page_bytes) const;
   absl::Status Create(std::uint64_t page_bytes, std::uint64_t count, std::vector<CudaHandle>& handles);
   absl::Status MapHandles(std::uint64_t address, std::uint64_t page_bytes, const std::vector<CudaHandle>& handles,
@@ -57,6 +63,7 @@ class CudaVmm {
   const CudaDriver& cuda_;
   CudaAllocation kind_;
   std::uint64_t granularity_bytes_;
+  bool must_share_;
   std::map<std::uint64_t, std::uint64_t> reservations_;  // address -> size
   absl::flat_hash_map<std::uint64_t, Page> pages_;       // by address
 

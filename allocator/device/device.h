@@ -9,6 +9,7 @@
 
 namespace ashlar::device {
 
+using ashlar::CapturePoint;
 using ashlar::Device;
 using ashlar::DeviceEvent;
 using ashlar::MemoryInfo;

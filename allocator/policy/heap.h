@@ -27,6 +27,7 @@
 #include "allocator/policy/options.h"
 #include "allocator/policy/registered_ranges.h"
 #include "allocator/policy/size_rule.h"
+#include "ashlar/pool_routes.h"
 
 namespace ashlar::policy {
 
@@ -97,7 +98,8 @@ struct PoolPair {
   bool no_split = false;        // hands out whole segments
   bool is_asleep = false;       // its blocks are there, its pages are not (core/sleeper.h): nothing is served from it
   bool takes_pages = false;     // its new memory is of expandable segments, whatever the settings
-  std::string tag;              // its name, if it has one
+  std::shared_ptr<PoolMemory> memory;  // where its segments come from; nullptr: the device
+  std::string tag;                     // its name, if it has one
 
   // Whether what is free in it may go back to the device. Else a graph may still use it.
   bool MayReturn() const { return small.id.IsDefault() || use_count == 0 || !tag.empty(); }
@@ -134,7 +136,9 @@ class Heap {
   // That of the options' policy.
   const Strategy& strategy() const { return strategy_; }
   // Whether the pool's new memory is of expandable segments.
-  bool TakesPages(const Pool& pool) const { return options_.expandable_segments || pool.pair->takes_pages; }
+  bool TakesPages(const Pool& pool) const {
+    return pool.pair->memory == nullptr && (options_.expandable_segments || pool.pair->takes_pages);
+  }
   // From now on; only what ChangedSettings allows.
   void SetOptions(Options options);
 

@@ -159,7 +159,7 @@ constexpr Key kKeys[] = {
     {"pinned_num_register_threads", kSince26, CheckRegisterThreads, false},
     {"pinned_use_background_threads", kSince26, CheckFlag, false},
     {"pinned_reserve_segment_size_mb", kSince210, CheckHostSegment, false},
-    {"graph_capture_record_stream_reuse", kSince210, CheckFlag},
+    {"graph_capture_record_stream_reuse", kSince210, ReadFlag<&Options::graph_capture_record_stream_reuse>},
     {"pinned_use_hip_host_register", kSince26, CheckFlag, false},
     {"release_lock_on_hipmalloc", kSince26, CheckFlag, false},
     {"pinned_max_round_threshold_mb", kSince213, CheckHostSize, false},
@@ -368,6 +368,7 @@ absl::StatusOr<Options> ChangedSettings(const Options& now, absl::string_view co
   out.garbage_collection_threshold = wanted->garbage_collection_threshold;
   out.roundup_power2_divisions = wanted->roundup_power2_divisions;
   out.roundup_bypass_threshold_bytes = wanted->roundup_bypass_threshold_bytes;
+  out.graph_capture_record_stream_reuse = wanted->graph_capture_record_stream_reuse;
   out.search_after_sync = wanted->search_after_sync;
   out.sync_just_enough = wanted->sync_just_enough;
   out.borrow_across_streams = wanted->borrow_across_streams;

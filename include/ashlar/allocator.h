@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -149,11 +150,18 @@ class ASHLAR_EXPORT Allocator {
   // number.
   bool RemoveFreeMemoryCallback(std::uint64_t number);
 
+  // The page that holds this address of a live block in an expandable segment, for another process of the machine.
+  // kInvalidArgument: there is no such block; else why the device does not share it.
+  absl::StatusOr<SharedPage> SharePage(std::uint64_t address);
+
   // --- private pools (pool.h has them by handle) ---
   // A new pool with one user, under an id that no pool had before.
   PoolId CreatePool(const PoolTraits& traits = {});
   // Made on first use, with one user, under an id of the caller's.
   void ConfigurePool(PoolId pool, const PoolTraits& traits);
+  // Where the pool's segments come from, in place of the device; made on first use, with one user. They are never
+  // expandable. kFailedPrecondition: it has memory already, or a tag.
+  absl::Status SetPoolMemory(PoolId pool, std::shared_ptr<PoolMemory> memory);
   // One user more, and one less. What is free in a pool stays there while it has users.
   void RetainPool(PoolId pool);
   void ReleasePool(PoolId pool);

@@ -7,6 +7,8 @@
 //   memory     GetMemoryInfo                            cuMemGetInfo
 //   events     RecordEvent / QueryEvent / ...           cuEventRecord / cuEventQuery / cuEventSynchronize
 //              MakeStreamWait                           cuEventRecord, cuStreamWaitEvent
+//   sharing    ExportPage                              cuMemExportToShareableHandle
+//   captures   FindCapture / NodesBefore               cuStreamGetCaptureInfo, cuGraphNodeGetDependencies
 //   contents   CopyToHost / CopyToDevice                cuMemcpyDtoHAsync / cuMemcpyHtoDAsync
 //              AllocateHost / FreeHost                  cuMemHostAlloc / cuMemFreeHost
 //
@@ -28,6 +30,8 @@
 
 #include <cstdint>
 #include <new>
+#include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -44,6 +48,12 @@ struct MemoryInfo {
 struct DeviceEvent {
   Stream stream{};
   std::uint64_t sequence = 0;
+};
+
+// Where a stream stands in the graph that is captured from it. Nodes are the device's own, as numbers.
+struct CapturePoint {
+  std::uint64_t capture = 0;         // which one; streams that work on one graph say the same
+  std::vector<std::uint64_t> nodes;  // what the stream is given next comes after all of these
 };
 
 class Device {
@@ -74,6 +84,12 @@ class Device {
   // What `stream` is given from now on runs after what `awaited` was given so far; the caller does not wait.
   virtual absl::Status MakeStreamWait(Stream stream, Stream awaited) = 0;
 
+  // The page that begins there, as a file descriptor that another process of the machine may map. It is the device's,
+  // and closed when the page is unmapped.
+  virtual absl::StatusOr<int> ExportPage(std::uint64_t /*address*/) {
+    return absl::UnimplementedError("this device shares no pages with other processes");
+  }
+
   // Contents of memory, which Allocator::Sleep keeps and gives back. Each copy takes its place in the stream's work,
   // and is done when the stream is synchronised; the host's side must stay until then. A device that has none of this
   // sleeps all the same where nothing is to be kept.
@@ -92,6 +108,10 @@ class Device {
   // While a stream is being captured into a graph, the allocator makes no call that returns memory, waits, or names an
   // event, and the device makes none on its own account.
   virtual void SetCapturing(bool is_capturing) = 0;
+  // Of these the device answers what it can: nothing where no capture of the stream is under way, or it cannot tell.
+  virtual std::optional<CapturePoint> FindCapture(Stream /*stream*/) { return std::nullopt; }
+  // What comes right before the node in its graph.
+  virtual std::optional<std::vector<std::uint64_t>> NodesBefore(std::uint64_t /*node*/) { return std::nullopt; }
 
   // Not OK, once and for good: what this device gave out is no longer there, as the text says why.
   virtual absl::Status Lost() const { return absl::OkStatus(); }

@@ -24,6 +24,8 @@ struct CudaDeviceOptions {
   // a page without a handle type can never be exported.
   bool posix_fd_handles = false;
   bool fabric_handles = false;
+  // As posix_fd_handles where the device has that and grants it; else pages are shared with nobody.
+  bool posix_fd_handles_if_granted = false;
   // Pages that a network card may reach directly (allocFlags.gpuDirectRDMACapable).
   bool gpu_direct_rdma = false;
 };

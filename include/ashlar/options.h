@@ -74,6 +74,9 @@ struct Options {
   double garbage_collection_threshold = 0;  // 0 = never
   bool expandable_segments = false;
   bool throw_on_cudamalloc_oom = false;
+  // While a graph is captured: a block that other streams used is free as soon as the graph orders their work before
+  // what comes next on its own.
+  bool graph_capture_record_stream_reuse = false;
   // Divisions between powers of two, for requests of [2^(20+i), 2^(21+i)); entry 0 is everything below 2 MiB,
   // entry 15 everything from 32 GiB on. 0 and 1 = round to 512 only.
   std::array<std::uint64_t, 16> roundup_power2_divisions{};

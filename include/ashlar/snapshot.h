@@ -16,6 +16,13 @@
 
 namespace ashlar {
 
+// A page of an expandable segment that other processes of the machine may map.
+struct SharedPage {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  int file = -1;  // a descriptor, which is closed when the page is unmapped
+};
+
 enum class BlockState : std::uint8_t {
   kFree,
   kLive,

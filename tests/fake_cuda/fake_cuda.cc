@@ -272,6 +272,50 @@ int FakeCuda::StreamSynchronize(CudaStream stream) {
   return kCudaSuccess;
 }
 
+namespace {
+
+std::vector<CudaNode> NodesOf(const std::vector<std::uint64_t>& numbers) {
+  std::vector<CudaNode> out;
+  for (const std::uint64_t number : numbers)
+    out.push_back(reinterpret_cast<CudaNode>(static_cast<std::uintptr_t>(number)));
+  return out;
+}
+
+}  // namespace
+
+void FakeCuda::PutInCapture(Stream stream, std::uint64_t id, const std::vector<std::uint64_t>& nodes) {
+  captures_[Native(stream)] = {id, NodesOf(nodes), std::vector<CudaEdge>(nodes.size())};
+}
+
+void FakeCuda::PutBefore(std::uint64_t node, const std::vector<std::uint64_t>& nodes) {
+  before_[NodesOf({node}).front()] = NodesOf(nodes);
+}
+
+int FakeCuda::StreamGetCaptureInfo(CudaStream stream, int* status, std::uint64_t* id, const CudaNode** nodes,
+                                   const CudaEdge** edges, std::size_t* count) {
+  if (const auto code = Fails("cuStreamGetCaptureInfo")) return *code;
+  Require(stream != nullptr, "cuStreamGetCaptureInfo", "the legacy default stream breaks what is captured");
+  const auto it = captures_.find(stream);
+  *status = it == captures_.end() ? 0 : kCudaCaptureActive;
+  if (it == captures_.end()) return kCudaSuccess;
+  *id = it->second.id;
+  *nodes = it->second.nodes.data();
+  *edges = it->second.edges.data();
+  *count = it->second.nodes.size();
+  return kCudaSuccess;
+}
+
+int FakeCuda::GraphNodeGetDependencies(CudaNode node, CudaNode* nodes, CudaEdge* edges, std::size_t* count) {
+  if (const auto code = Fails("cuGraphNodeGetDependencies")) return *code;
+  const std::vector<CudaNode>& before = before_[node];
+  if (nodes != nullptr) {
+    Require(edges != nullptr && *count >= before.size(), "cuGraphNodeGetDependencies", "there is no room for all");
+    std::copy(before.begin(), before.end(), nodes);
+  }
+  *count = before.size();
+  return kCudaSuccess;
+}
+
 int FakeCuda::StreamWaitEvent(CudaStream stream, CudaEvent event, unsigned flags) {
   if (const auto code = Fails("cuStreamWaitEvent")) return *code;
   Require(flags == kCudaStreamWaitDefault, "cuStreamWaitEvent", "the flags are not known");

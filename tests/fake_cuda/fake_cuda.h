@@ -79,6 +79,9 @@ class __attribute__((visibility("default"))) FakeCuda {
   void ResetDevice(int ordinal, bool is_remade);
   // A stream of the program is being captured, in the mode that forbids most.
   void SetCapturing(bool is_capturing) { is_capturing_ = is_capturing; }
+  // The stream is being captured, and stands after these nodes of the graph.
+  void PutInCapture(Stream stream, std::uint64_t id, const std::vector<std::uint64_t>& nodes);
+  void PutBefore(std::uint64_t node, const std::vector<std::uint64_t>& nodes);
   void DestroyStream(Stream stream) { destroyed_.insert(Native(stream)); }
   // The stream is of that device; others are of any.
   void PutStreamOn(Stream stream, int ordinal) { stream_device_[Native(stream)] = ordinal; }
@@ -114,11 +117,16 @@ class __attribute__((visibility("default"))) FakeCuda {
   int StreamSynchronize(CudaStream stream);
   int StreamWaitEvent(CudaStream stream, CudaEvent event, unsigned flags);
   int ExchangeCaptureMode(CudaCaptureMode* mode);
+  int StreamGetCaptureInfo(CudaStream stream, int* status, std::uint64_t* id, const CudaNode** nodes,
+                           const CudaEdge** edges, std::size_t* count);
+  int GraphNodeGetDependencies(CudaNode node, CudaNode* nodes, CudaEdge* edges, std::size_t* count);
   int MemGetGranularity(std::uint64_t* size_bytes, const CudaAllocation& kind, int option);
   int MemAddressReserve(std::uint64_t* address, std::uint64_t size_bytes, std::uint64_t alignment);
   int MemAddressFree(std::uint64_t address, std::uint64_t size_bytes);
   int MemCreate(CudaHandle* handle, std::uint64_t size_bytes, const CudaAllocation& kind);
   int MemRelease(CudaHandle handle);
+  // A descriptor of an empty file.
+  int MemExport(int* file, CudaHandle handle, int handle_type);
   int MemMap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t offset, CudaHandle handle);
   int MemUnmap(std::uint64_t address, std::uint64_t size_bytes);
   int MemSetAccess(std::uint64_t address, std::uint64_t size_bytes, const CudaAccess& access);
@@ -138,6 +146,7 @@ class __attribute__((visibility("default"))) FakeCuda {
     int ordinal = 0;
     bool is_released = false;
     int map_count = 0;
+    int handle_types = 0;
   };
   struct Mapping {
     std::uint64_t size_bytes = 0;
@@ -148,6 +157,12 @@ class __attribute__((visibility("default"))) FakeCuda {
     int ordinal = 0;
     bool is_recorded = false;
     FakeStreams::Point point = 0;
+  };
+
+  struct Capture {
+    std::uint64_t id = 0;
+    std::vector<CudaNode> nodes;
+    std::vector<CudaEdge> edges;
   };
 
   // The failure that this call was told to answer, if any.
@@ -183,6 +198,8 @@ class __attribute__((visibility("default"))) FakeCuda {
   std::uint64_t next_address_ = std::uint64_t{1} << 40;
   std::uint64_t next_id_ = 1;
   bool is_capturing_ = false;
+  std::map<CudaStream, Capture> captures_;
+  std::map<CudaNode, std::vector<CudaNode>> before_;
   CudaCaptureMode capture_mode_ = CudaCaptureMode::kGlobal;
   std::uint64_t calls_ = 0;
   std::optional<std::uint64_t> fail_at_;

@@ -1,4 +1,6 @@
 // The virtual memory of the fake CUDA.
+#include <sys/mman.h>
+
 #include <iterator>
 #include <string>
 
@@ -63,7 +65,7 @@ int FakeCuda::MemCreate(CudaHandle* handle, std::uint64_t size_bytes, const Cuda
   if (size_bytes == 0 || size_bytes % options_.granularity_bytes != 0) return kCudaErrorInvalidValue;
   if (!Charge(kind.location.ordinal, size_bytes)) return kCudaErrorOutOfMemory;
   *handle = CudaHandle{next_id_++};
-  memory_[*handle] = {size_bytes, kind.location.ordinal, false, 0};
+  memory_[*handle] = {size_bytes, kind.location.ordinal, false, 0, kind.handle_types};
   return kCudaSuccess;
 }
 
@@ -73,6 +75,15 @@ void FakeCuda::Drop(CudaHandle handle) {
   if (!memory.is_released || memory.map_count > 0) return;
   At(memory.ordinal).used_bytes -= memory.size_bytes;
   memory_.erase(handle);
+}
+
+int FakeCuda::MemExport(int* file, CudaHandle handle, int handle_type) {
+  if (const auto code = Fails("cuMemExportToShareableHandle")) return *code;
+  const auto it = memory_.find(handle);
+  const bool may_be = it != memory_.end() && (it->second.handle_types & handle_type) == kCudaHandlePosixFd;
+  Require(may_be, "cuMemExportToShareableHandle", "this memory was not made for it");
+  *file = memfd_create("fake-cuda-memory", MFD_CLOEXEC);
+  return *file < 0 ? kCudaErrorOutOfMemory : kCudaSuccess;
 }
 
 int FakeCuda::MemRelease(CudaHandle handle) {

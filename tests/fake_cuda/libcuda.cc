@@ -84,6 +84,15 @@ DRIVER cuEventRecord(CudaEvent event, CudaStream stream) { return Fake().EventRe
 DRIVER cuEventQuery(CudaEvent event) { return Fake().EventQuery(event); }
 DRIVER cuEventSynchronize(CudaEvent event) { return Fake().EventSynchronize(event); }
 DRIVER cuStreamSynchronize(CudaStream stream) { return Fake().StreamSynchronize(stream); }
+#if FAKE_CUDA_VERSION >= 12030
+DRIVER cuStreamGetCaptureInfo_v3(CudaStream stream, int* status, std::uint64_t* id, void** /*graph*/,
+                                 const CudaNode** nodes, const CudaEdge** edges, std::size_t* count) {
+  return Fake().StreamGetCaptureInfo(stream, status, id, nodes, edges, count);
+}
+DRIVER cuGraphNodeGetDependencies_v2(CudaNode node, CudaNode* nodes, CudaEdge* edges, std::size_t* count) {
+  return Fake().GraphNodeGetDependencies(node, nodes, edges, count);
+}
+#endif
 DRIVER cuStreamWaitEvent(CudaStream stream, CudaEvent event, unsigned flags) {
   return Fake().StreamWaitEvent(stream, event, flags);
 }
@@ -104,6 +113,9 @@ DRIVER cuMemCreate(CudaHandle* handle, std::uint64_t size_bytes, const CudaAlloc
   return Fake().MemCreate(handle, size_bytes, *kind);
 }
 DRIVER cuMemRelease(CudaHandle handle) { return Fake().MemRelease(handle); }
+DRIVER cuMemExportToShareableHandle(void* exported, CudaHandle handle, int handle_type, std::uint64_t) {
+  return Fake().MemExport(static_cast<int*>(exported), handle, handle_type);
+}
 DRIVER cuMemMap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t offset, CudaHandle handle,
                 std::uint64_t) {
   return Fake().MemMap(address, size_bytes, offset, handle);
@@ -179,12 +191,17 @@ const Export kExports[] = {
     {"cuMemAddressFree", 10020, AddressOf(cuMemAddressFree)},
     {"cuMemCreate", 10020, AddressOf(cuMemCreate)},
     {"cuMemRelease", 10020, AddressOf(cuMemRelease)},
+    {"cuMemExportToShareableHandle", 10020, AddressOf(cuMemExportToShareableHandle)},
     {"cuMemMap", 10020, AddressOf(cuMemMap)},
     {"cuMemUnmap", 10020, AddressOf(cuMemUnmap)},
     {"cuMemSetAccess", 10020, AddressOf(cuMemSetAccess)},
 #endif
 #if FAKE_CUDA_VERSION >= 12000
     {"cuCtxGetId", 12000, AddressOf(cuCtxGetId)},
+#endif
+#if FAKE_CUDA_VERSION >= 12030
+    {"cuStreamGetCaptureInfo", 12030, AddressOf(cuStreamGetCaptureInfo_v3)},
+    {"cuGraphNodeGetDependencies", 12030, AddressOf(cuGraphNodeGetDependencies_v2)},
 #endif
 #if FAKE_CUDA_VERSION >= 13000
     {"cuCtxSynchronize", 13000, AddressOf(cuCtxSynchronize_v2)},

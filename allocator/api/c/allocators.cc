@@ -24,7 +24,7 @@ namespace {
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const ashlar_open_options& wanted) {
   switch (wanted.memory) {
     case ASHLAR_MEMORY_CUDA:
-      return OpenCudaDevice({.ordinal = wanted.device});
+      return OpenCudaDevice({.ordinal = wanted.device, .posix_fd_handles_if_granted = true});
     case ASHLAR_MEMORY_HOST: {
       HostDeviceOptions options;
       if (wanted.capacity_bytes != 0) options.capacity_bytes = wanted.capacity_bytes;

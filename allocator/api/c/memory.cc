@@ -80,6 +80,22 @@ ashlar_status ashlar_find_block(ashlar_allocator* allocator, const void* address
                          "ashlar_block");
 }
 
+ashlar_status ashlar_share_page(ashlar_allocator* allocator, const void* address, ashlar_shared_page* out) {
+  ashlar::SharedPage page;
+  const ashlar_status status = ashlar::c::Call([&]() -> absl::Status {
+    const absl::StatusOr<ashlar::SharedPage> shared = allocator->allocator.SharePage(ashlar::c::AddressOf(address));
+    if (shared.ok()) page = *shared;
+    return shared.status();
+  });
+  if (status != ASHLAR_OK) return status;
+  return ashlar::c::Fill(out,
+                         {.struct_size = 0,
+                          .address = ashlar::c::PointerOf(page.address),
+                          .size_bytes = page.size_bytes,
+                          .file = page.file},
+                         "ashlar_shared_page");
+}
+
 int ashlar_holds(const ashlar_allocator* allocator, const void* address) {
   return allocator->allocator.Holds(ashlar::c::AddressOf(address)) ? 1 : 0;
 }
@@ -148,6 +164,27 @@ absl::Status IsDefaultPool(const char* call) {
   return absl::InvalidArgumentError(absl::StrCat(call, ": {0, 0} is the default pool: name another"));
 }
 
+class PoolMemoryOfC final : public PoolMemory {
+ public:
+  PoolMemoryOfC(ashlar_allocate_segment allocate, ashlar_free_segment free_segment, void* context,
+                ashlar_release_context release)
+      : allocate_(allocate), free_segment_(free_segment), context_(context), release_(release) {}
+  ~PoolMemoryOfC() override {
+    if (release_ != nullptr) release_(context_);
+  }
+  PoolMemoryOfC(const PoolMemoryOfC&) = delete;
+  PoolMemoryOfC& operator=(const PoolMemoryOfC&) = delete;
+
+  std::uint64_t Allocate(std::uint64_t size_bytes) override { return AddressOf(allocate_(context_, size_bytes)); }
+  void Free(std::uint64_t address) override { free_segment_(context_, PointerOf(address)); }
+
+ private:
+  const ashlar_allocate_segment allocate_;
+  const ashlar_free_segment free_segment_;
+  void* const context_;
+  const ashlar_release_context release_;
+};
+
 // A filter of C's with its context, which is released with the last copy.
 StreamFilter FilterOf(ashlar_stream_filter filter, void* context, ashlar_release_context release) {
   const std::shared_ptr<void> held(context, [release](void* given) {
@@ -178,6 +215,14 @@ ashlar_status ashlar_configure_pool(ashlar_allocator* allocator, ashlar_pool poo
     allocator->allocator.ConfigurePool(ashlar::c::PoolOf(pool),
                                        {.use_on_oom = use_on_oom != 0, .no_split = no_split != 0});
     return absl::OkStatus();
+  });
+}
+
+ashlar_status ashlar_set_pool_memory(ashlar_allocator* allocator, ashlar_pool pool, ashlar_allocate_segment allocate,
+                                     ashlar_free_segment free_segment, void* context, ashlar_release_context release) {
+  return ashlar::c::Call([&]() -> absl::Status {
+    return allocator->allocator.SetPoolMemory(
+        ashlar::c::PoolOf(pool), std::make_shared<ashlar::c::PoolMemoryOfC>(allocate, free_segment, context, release));
   });
 }
 

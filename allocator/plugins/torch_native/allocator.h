@@ -37,6 +37,7 @@
 namespace ashlar::torch {
 
 namespace native = c10::cuda::CUDACachingAllocator;
+using AnnotationEntry = decltype(native::SnapshotInfo::external_annotations)::value_type;
 
 class NativeAllocator final : public native::CUDAAllocator {
  public:
@@ -100,7 +101,8 @@ class NativeAllocator final : public native::CUDAAllocator {
   std::shared_ptr<void> getIpcDevPtr(std::string handle) override;
 
   // --- histories and snapshots: recording.cc ---
-  native::SnapshotInfo snapshot(c10::MempoolId_t pool = {0, 0}, bool include_traces = true);
+  native::SnapshotInfo snapshot(c10::MempoolId_t pool, bool include_traces);
+  native::SnapshotInfo snapshot(c10::MempoolId_t pool) { return snapshot(pool, true); }
   bool isHistoryEnabled() override { return is_recording_; }
   void recordHistory(bool enabled, CreateContextFn gather, std::size_t most_entries, RecordContext when, bool clears,
                      const std::vector<std::string>& skips);
@@ -177,7 +179,7 @@ class NativeAllocator final : public native::CUDAAllocator {
   std::mutex mutex_;  // of what follows
   std::vector<native::OutOfMemoryObserver> failure_observers_;
   std::vector<native::OutOfMemoryObserver> rejection_observers_;
-  std::deque<c10::CachingDeviceAllocator::AnnotationEntry> annotations_;
+  std::deque<AnnotationEntry> annotations_;
   std::size_t most_entries_ = 1;
   std::string settings_text_;
   std::string changed_conf_;  // empty: no settings were changed

@@ -22,6 +22,13 @@ int AskCallbacks(void*) {
   return has_freed ? 1 : 0;
 }
 
+// Since 2.12.
+template <typename Stats>
+std::int64_t RejectionsIn(const Stats& stats) {
+  if constexpr (requires { stats.num_oom_rejections; }) return stats.num_oom_rejections;
+  return 0;
+}
+
 }  // namespace
 
 // Never destroyed: tensors are freed at the end of the process too.
@@ -80,9 +87,7 @@ void NativeAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device
 }
 
 std::int64_t NativeAllocator::RejectionsOf(c10::DeviceIndex device) {
-  const native::DeviceStats stats = StatisticsOf(OpenAllocator(device));
-  if constexpr (requires { stats.num_oom_rejections; }) return stats.num_oom_rejections;
-  return 0;
+  return RejectionsIn(StatisticsOf(OpenAllocator(device)));
 }
 
 native::DeviceStats NativeAllocator::getDeviceStats(c10::DeviceIndex device) {

@@ -10,6 +10,7 @@
 
 #include "allocator/plugins/torch/failure.h"
 #include "allocator/plugins/torch_native/allocator.h"
+#include "allocator/plugins/torch_native/own_memory.h"
 
 namespace ashlar::torch {
 namespace {
@@ -90,6 +91,7 @@ void* NativeAllocator::Allocate(std::size_t bytes, c10::DeviceIndex device, cuda
 // The text of the failure is the last one, whatever the observers call. No lock is held.
 void NativeAllocator::Fail(ashlar_status status, c10::DeviceIndex device, std::size_t bytes) {
   const std::string text = ashlar_last_error();
+  if (const std::exception_ptr thrown = TakeThrown(); thrown != nullptr) std::rethrow_exception(thrown);
   if (status != ASHLAR_OUT_OF_MEMORY) ThrowFailure(status, device, text);
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;

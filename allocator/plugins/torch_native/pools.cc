@@ -6,6 +6,7 @@
 #include "allocator/plugins/torch/failure.h"
 #include "allocator/plugins/torch_native/allocator.h"
 #include "allocator/plugins/torch_native/checkpoints.h"
+#include "allocator/plugins/torch_native/own_memory.h"
 
 namespace ashlar::torch {
 namespace {
@@ -83,15 +84,14 @@ int NativeAllocator::getPoolUseCount(c10::DeviceIndex device, c10::MempoolId_t p
 
 void NativeAllocator::createOrIncrefPool(c10::DeviceIndex device, c10::MempoolId_t pool,
                                          native::CUDAAllocator* allocator) {
-  TORCH_CHECK(allocator == nullptr,
-              "ashlar: torch.cuda.MemPool: a pool has no allocator of its own in a process whose ",
-              "allocator is Ashlar's: leave `allocator` out, or do not call ashlar_gpu.torch.install");
-  Expect(ashlar_retain_pool(AllocatorOf(device), PoolIdOf(pool)), device);
+  createOrIncrefPool(device, pool, std::shared_ptr<native::CUDAAllocator>(allocator, [](native::CUDAAllocator*) {}));
 }
 
 void NativeAllocator::createOrIncrefPool(c10::DeviceIndex device, c10::MempoolId_t pool,
                                          std::shared_ptr<native::CUDAAllocator> allocator) {
-  createOrIncrefPool(device, pool, allocator.get());
+  Expect(allocator == nullptr ? ashlar_retain_pool(AllocatorOf(device), PoolIdOf(pool))
+                              : SetOwnMemory(AllocatorOf(device), pool, std::move(allocator)),
+         device);
 }
 
 void NativeAllocator::ensureExistsAndIncrefPool(c10::DeviceIndex device, c10::MempoolId_t pool) {

@@ -109,7 +109,7 @@ void NativeAllocator::recordHistory(bool enabled, CreateContextFn gather, std::s
 
 void NativeAllocator::recordAnnotation(const std::vector<std::pair<std::string, std::string>>& values) {
   if (!is_recording_) return;
-  c10::CachingDeviceAllocator::AnnotationEntry entry(CurrentDevice(), c10::getApproximateTime());
+  AnnotationEntry entry(CurrentDevice(), c10::getApproximateTime());
   for (const auto& [name, value] : values) entry.recordUserMetadata(name, value);
   const std::lock_guard<std::mutex> lock(mutex_);
   annotations_.push_back(std::move(entry));

@@ -54,19 +54,6 @@ TEST(PoolAccountingTest, RoutesLeadWhereTheirFilterSays) {
   EXPECT_EQ(pools.UseCount(kPool), 1u) << "the route's user stays";
 }
 
-TEST(PoolAccountingTest, ACaptureDefersFrees) {
-  Parts parts;
-  ASSERT_EQ(parts.pools.Begin(kPool, StreamFilter(kStreamSeven), RouteKind::kCapture), absl::OkStatus());
-  EXPECT_TRUE(parts.pools.IsCapturing());
-  policy::Block block;
-  parts.pools.Defer(&block, {Stream{1}, Stream{2}});
-  const std::vector<DeferredFree> deferred = parts.pools.TakeDeferred();
-  ASSERT_EQ(deferred.size(), 1u);
-  EXPECT_EQ(deferred[0].block, &block);
-  EXPECT_EQ(deferred[0].streams.size(), 2u);
-  EXPECT_TRUE(parts.pools.TakeDeferred().empty());
-}
-
 // Facts lead another allocator to the same pools.
 TEST(PoolAccountingTest, FactsSayWhatStands) {
   Parts parts;

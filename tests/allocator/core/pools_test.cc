@@ -2,6 +2,8 @@
 // device aborts on every call that would break a capture.
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "allocator/core/caching_allocator.h"
 #include "allocator/device/cuda_device.h"
@@ -135,6 +137,88 @@ TEST(PoolsTest, FreesWaitUntilTheLastCaptureEnds) {
   device.CompleteAllWork();
   allocator.PollEvents();
   EXPECT_EQ(allocator.stats().active.all().current, 0);
+}
+
+// A bank of addresses that are the device's own nowhere.
+class BankMemory final : public PoolMemory {
+ public:
+  struct Log {
+    std::vector<std::uint64_t> given = {};
+    std::vector<std::uint64_t> taken = {};
+    bool is_empty = false;
+    bool is_gone = false;
+  };
+  explicit BankMemory(Log& log) : log_(log) {}
+  ~BankMemory() override { log_.is_gone = true; }
+
+  std::uint64_t Allocate(std::uint64_t size_bytes) override {
+    if (log_.is_empty) return 0;
+    log_.given.push_back(next_);
+    return std::exchange(next_, next_ + size_bytes);
+  }
+  void Free(std::uint64_t address) override { log_.taken.push_back(address); }
+
+ private:
+  Log& log_;
+  std::uint64_t next_ = std::uint64_t{1} << 46;
+};
+
+TEST(PoolsTest, APoolMayHaveMemoryOfItsOwn) {
+  for (const char* conf : {"", "expandable_segments:True", "policy:ashlar", "max_split_size_mb:21"}) {
+    SCOPED_TRACE(conf);
+    device::SimDevice device({});
+    CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
+    BankMemory::Log log;
+    const PoolId pool{0, 5};
+    ASSERT_EQ(allocator.SetPoolMemory(pool, std::make_shared<BankMemory>(log)), absl::OkStatus());
+    EXPECT_EQ(allocator.PoolUseCount(pool), 1u);
+    Block* block = *allocator.Allocate(30 * kMiB, Stream{0}, pool);
+    Block* small = *allocator.Allocate(100, Stream{0}, pool);
+    EXPECT_FALSE(block->is_expandable);
+    EXPECT_EQ(log.given, (std::vector<std::uint64_t>{block->address, small->address}));
+    EXPECT_EQ(device.used_bytes(), 0u);
+    EXPECT_EQ(allocator.stats().reserved_bytes.all().current, static_cast<std::int64_t>(32 * kMiB));
+    allocator.Free(block);
+    EXPECT_EQ(*allocator.Allocate(30 * kMiB, Stream{0}, pool), block) << "it is cached";
+    allocator.Free(block);
+    EXPECT_NE((*allocator.Allocate(30 * kMiB, Stream{0}))->address, log.given[0]) << "others have the device's";
+    allocator.ReleasePool(pool);
+    allocator.EmptyCache();
+    EXPECT_EQ(log.taken, (std::vector<std::uint64_t>{log.given[0]}));
+    EXPECT_FALSE(log.is_gone) << "a block lives";
+    allocator.Free(small);
+    allocator.EmptyCache();
+    EXPECT_EQ(log.taken, log.given);
+    EXPECT_TRUE(log.is_gone);
+    EXPECT_EQ(allocator.Validate(), absl::OkStatus());
+  }
+}
+
+TEST(PoolsTest, MemoryOfItsOwnMayRunOut) {
+  device::SimDevice device({});
+  CachingAllocator allocator(&device, policy::Options{});
+  BankMemory::Log log{.is_empty = true};
+  ASSERT_EQ(allocator.SetPoolMemory(kGraph, std::make_shared<BankMemory>(log)), absl::OkStatus());
+  EXPECT_TRUE(absl::IsResourceExhausted(allocator.Allocate(kMiB, Stream{0}, kGraph).status()));
+  EXPECT_TRUE(allocator.Allocate(kMiB, Stream{0}).ok());
+  log.is_empty = false;
+  EXPECT_TRUE(allocator.Allocate(kMiB, Stream{0}, kGraph).ok());
+  EXPECT_EQ(allocator.Validate(), absl::OkStatus());
+}
+
+TEST(PoolsTest, MemoryComesFromOnePlace) {
+  device::SimDevice device({});
+  CachingAllocator allocator(&device, policy::Options{});
+  BankMemory::Log log;
+  const auto set = [&](PoolId pool) { return allocator.SetPoolMemory(pool, std::make_shared<BankMemory>(log)).code(); };
+  EXPECT_EQ(set({}), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(allocator.TagPool({0, 1}, "tagged").ok());
+  EXPECT_EQ(set({0, 1}), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(allocator.Allocate(1, Stream{0}, {0, 2}).ok());
+  EXPECT_EQ(set({0, 2}), absl::StatusCode::kFailedPrecondition);
+  ASSERT_EQ(set({0, 3}), absl::StatusCode::kOk);
+  EXPECT_EQ(set({0, 3}), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::IsFailedPrecondition(allocator.TagPool({0, 3}, "late")));
 }
 
 // The same over CUDA's calls: memory is obtained in relaxed capture mode, and leftovers wait.

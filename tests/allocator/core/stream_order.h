@@ -22,7 +22,7 @@
 
 namespace ashlar::core {
 
-class OrderedDevice final : public device::Device {
+class OrderedDevice : public device::Device {
  public:
   explicit OrderedDevice(const device::SimDeviceOptions& options) : device_(options) {}
 

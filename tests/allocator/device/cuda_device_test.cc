@@ -3,6 +3,8 @@
 // cuda_gpu_test.cc the contract on a GPU.
 #include "allocator/device/cuda_device.h"
 
+#include <fcntl.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -67,6 +69,44 @@ TEST(CudaDeviceTest, OptionsAreAskedForAndPassedOn) {
   ASSERT_TRUE(plain->Map(other, kCudaDevicePage, kCudaDevicePage).ok());
   EXPECT_EQ(cuda.last_kind().handle_types, 0);
   EXPECT_EQ(cuda.last_kind().is_gpu_direct_rdma_capable, 0);
+}
+
+TEST(CudaDeviceTest, APageIsExportedOnceAndItsDescriptorGoesWithIt) {
+  FakeCuda cuda({});
+  cuda.MakeCurrent(cuda.ContextOf(0));
+  const std::unique_ptr<CudaDevice> device = *CudaDevice::Open({.posix_fd_handles_if_granted = true});
+  const std::uint64_t base = *device->Reserve(2 * kCudaDevicePage);
+  ASSERT_TRUE(device->Map(base, 2 * kCudaDevicePage, kCudaDevicePage).ok());
+  const int file = *device->ExportPage(base);
+  EXPECT_NE(*device->ExportPage(base + kCudaDevicePage), file);
+  EXPECT_EQ(*device->ExportPage(base), file);
+  EXPECT_EQ(cuda.calls_of("cuMemExportToShareableHandle"), 2u);
+  EXPECT_TRUE(absl::IsInvalidArgument(device->ExportPage(base + 512).status())) << "no page begins there";
+  cuda.FailWork(0, 999);
+  EXPECT_EQ(device->Unmap(base, kCudaDevicePage, kCudaDevicePage).code(), absl::StatusCode::kInternal);
+  EXPECT_GE(fcntl(file, F_GETFD), 0) << "the page is still mapped";
+  ASSERT_TRUE(device->Reserve(kCudaDevicePage).ok()) << "leftovers are tried again";
+  EXPECT_LT(fcntl(file, F_GETFD), 0);
+}
+
+TEST(CudaDeviceTest, WhereSharedPagesAreNotGrantedThereAreOthers) {
+  FakeCuda cuda({});
+  cuda.MakeCurrent(cuda.ContextOf(0));
+  const std::unique_ptr<CudaDevice> device = *CudaDevice::Open({.posix_fd_handles_if_granted = true});
+  const std::uint64_t base = *device->Reserve(kCudaDevicePage);
+  cuda.FailWork(0, kCudaErrorNotPermitted);
+  ASSERT_TRUE(device->Map(base, kCudaDevicePage, kCudaDevicePage).ok());
+  EXPECT_EQ(cuda.last_kind().handle_types, 0);
+  EXPECT_EQ(device->ExportPage(base).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(CudaDeviceTest, WhoAsksForSharedPagesGetsNoOthers) {
+  FakeCuda cuda({});
+  cuda.MakeCurrent(cuda.ContextOf(0));
+  const std::unique_ptr<CudaDevice> device = *CudaDevice::Open({.posix_fd_handles = true});
+  const std::uint64_t base = *device->Reserve(kCudaDevicePage);
+  cuda.FailWork(0, kCudaErrorNotPermitted);
+  EXPECT_FALSE(device->Map(base, kCudaDevicePage, kCudaDevicePage).ok());
 }
 
 TEST(CudaDeviceTest, OptionsThatTheDeviceLacks) {

@@ -21,6 +21,7 @@ static_assert(kCudaErrorInvalidContext == CUDA_ERROR_INVALID_CONTEXT);
 static_assert(kCudaErrorInvalidHandle == CUDA_ERROR_INVALID_HANDLE && kCudaErrorNotFound == CUDA_ERROR_NOT_FOUND);
 static_assert(kCudaErrorNotReady == CUDA_ERROR_NOT_READY && kCudaErrorIllegalAddress == CUDA_ERROR_ILLEGAL_ADDRESS);
 static_assert(kCudaErrorContextIsDestroyed == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+static_assert(kCudaErrorNotPermitted == CUDA_ERROR_NOT_PERMITTED && kCudaErrorNotSupported == CUDA_ERROR_NOT_SUPPORTED);
 
 static_assert(int{CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED} ==
               static_cast<int>(CudaAttribute::kVirtualMemoryManagement));
@@ -33,6 +34,7 @@ static_assert(int{CU_STREAM_CAPTURE_MODE_THREAD_LOCAL} == static_cast<int>(CudaC
 static_assert(int{CU_STREAM_CAPTURE_MODE_RELAXED} == static_cast<int>(CudaCaptureMode::kRelaxed));
 
 static_assert(kCudaEventDisableTiming == CU_EVENT_DISABLE_TIMING && kCudaStreamWaitDefault == CU_EVENT_WAIT_DEFAULT);
+static_assert(kCudaCaptureActive == CU_STREAM_CAPTURE_STATUS_ACTIVE);
 static_assert(kCudaGranularityMinimum == CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 static_assert(kCudaAllocationPinned == CU_MEM_ALLOCATION_TYPE_PINNED);
 static_assert(kCudaLocationDevice == CU_MEM_LOCATION_TYPE_DEVICE);
@@ -42,6 +44,8 @@ static_assert(kCudaLegacyStream == CU_GET_PROC_ADDRESS_LEGACY_STREAM);
 #if CUDA_VERSION >= 12030
 static_assert(int{CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED} == static_cast<int>(CudaAttribute::kFabricHandles));
 static_assert(kCudaHandleFabric == CU_MEM_HANDLE_TYPE_FABRIC);
+static_assert(sizeof(CudaEdge) == sizeof(CUgraphEdgeData) &&
+              offsetof(CudaEdge, type) == offsetof(CUgraphEdgeData, type));
 #endif
 
 static_assert(sizeof(CudaLocation) == sizeof(CUmemLocation));
@@ -133,6 +137,8 @@ TEST(CudaTypesTest, EachCallIsTheHeadersOwn) {
   EXPECT_ROW(stream_synchronize, cuStreamSynchronize, 2000);
   EXPECT_ROW(stream_wait_event, cuStreamWaitEvent, 3020);
   EXPECT_ROW(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, 10010);
+  EXPECT_ROW(stream_get_capture_info, cuStreamGetCaptureInfo, 12030);
+  EXPECT_ROW(graph_node_get_dependencies, cuGraphNodeGetDependencies, 12030);
   EXPECT_ROW(mem_get_granularity, cuMemGetAllocationGranularity, 10020);
   EXPECT_ROW(mem_address_reserve, cuMemAddressReserve, 10020);
   EXPECT_ROW(mem_address_free, cuMemAddressFree, 10020);
@@ -141,6 +147,7 @@ TEST(CudaTypesTest, EachCallIsTheHeadersOwn) {
   EXPECT_ROW(mem_map, cuMemMap, 10020);
   EXPECT_ROW(mem_unmap, cuMemUnmap, 10020);
   EXPECT_ROW(mem_set_access, cuMemSetAccess, 10020);
+  EXPECT_ROW(mem_export, cuMemExportToShareableHandle, 10020);
   EXPECT_EQ(rows, (sizeof(CudaDriver) - sizeof(CudaLookup)) / sizeof(CudaCall<int()>)) << "a row is not compared";
 }
 
