@@ -66,7 +66,7 @@ LibraryCalls LibraryCallsOf(const json& file) {
   }
   for (const json& of : GetArray(nccl, "communicators")) {
     out.communicators.push_back(
-        {Get<int>(of, "device"), {Get<int>(of, "ranks"), GetBool(of, "collectives"), Get<int>(of, "peers")}});
+        {Get<int>(of, "device"), {Get<int>(of, "ranks"), GetBool(of, "collectives"), Get<int>(of, "peers"), GetBool(of, "suspended")}});
   }
   return out;
 }

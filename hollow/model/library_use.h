@@ -24,6 +24,7 @@ class LibraryUse {
     int ranks = 1;
     bool has_collectives = false;  // all-reduce and its like: what rings and trees do
     std::set<int> peers = {};      // that it sends to or receives from, one by one
+    bool is_suspended = false;     // at the time when those that were not were most
   };
 
   struct Summary {
@@ -38,10 +39,11 @@ class LibraryUse {
   void AddCudnn();
 
   void SetNcclVersion(int version);
-  // Its number. It is active until it is removed, and again when it is resumed.
+  // Its number. It is active until it is suspended or removed, and again when it is resumed.
   int AddCommunicator(const Communicator& communicator);
-  void Suspend(int number);  // as it is when it is destroyed
+  void Suspend(int number);  // it keeps a part of its memory
   void Resume(int number);
+  void Remove(int number);
   void NoteCollective(int number);
   void NotePeer(int number, int peer);
 
@@ -50,6 +52,7 @@ class LibraryUse {
   void Clear();
 
  private:
+  void TakeMost();
   // Not the parent's, in a forked child.
   bool Has(int number) const { return number >= 0 && number < static_cast<int>(communicators_.size()); }
 
@@ -57,8 +60,8 @@ class LibraryUse {
   std::map<int, int> cublas_handles_;  // by device, now
   Summary most_;
   std::vector<Communicator> communicators_;  // all that were made
-  std::set<int> active_;
-  std::set<int> most_active_;
+  std::set<int> active_, suspended_;
+  std::set<int> most_active_, suspended_then_;  // then: beside the most active ones
 };
 
 }  // namespace ashlar::hollow

@@ -355,7 +355,8 @@ void WriteCommunicators(const std::vector<LibraryUse::Communicator>& communicato
   const char* comma = "";
   for (const LibraryUse::Communicator& of : communicators) {
     out << comma << "{\"device\":" << of.device << ",\"ranks\":" << of.ranks
-        << ",\"collectives\":" << (of.has_collectives ? "true" : "false") << ",\"peers\":" << of.peers.size() << "}";
+        << ",\"collectives\":" << (of.has_collectives ? "true" : "false") << ",\"peers\":" << of.peers.size()
+        << ",\"suspended\":" << (of.is_suspended ? "true" : "false") << "}";
     comma = ",";
   }
   out << "]";
