@@ -262,60 +262,6 @@ class Start(unittest.TestCase):
         self.assertEqual(Run(code, jax, ASHLAR_HOLLOW_RUN="run").out, "True\n")
         self.assertEqual(Run(code, jax).out, "False\n")
 
-    def test_vllm_s_own_sums_are_told_once_it_has_measured(self):
-        worker = """
-            class Worker(object):
-                def determine_available_memory(self):
-                    self.peak_activation_memory, self.available_kv_cache_memory_bytes, self.requested_memory = 3, 8.5, 12
-                    return 8
-        """
-        names = ("vllm/__init__.py", "vllm/v1/__init__.py", "vllm/v1/worker/__init__.py")
-        vllm = dict({name: "" for name in names}, **{"vllm/v1/worker/gpu_worker.py": worker})
-        code = """
-            import json, os
-            from vllm.v1.worker.gpu_worker import Worker
-            worker = Worker()
-            worker.model_runner = type("Runner", (), {"model_memory_usage": 5})
-            print(worker.determine_available_memory(), open(os.environ["ASHLAR_RECORD"] + "/vllm-%d.json" % os.getpid()).read())
-        """
-        run = Run(textwrap.dedent(code), vllm, ASHLAR_HOLLOW_RUN="run")
-        answer, _, told = run.out.partition(" ")
-        self.assertEqual(answer, "8", run.err)
-        self.assertEqual(json.loads(told), {"weights_bytes": 5, "activations_bytes": 3, "kv_cache_bytes": 8, "requested_bytes": 12})
-
-    def test_a_pickled_kernel_of_triton_has_nothing_of_ours(self):
-        jit = """
-            class JITFunction(object):
-                def __init__(self): self.pre_run_hooks = []
-                def add_pre_run_hook(self, hook): self.pre_run_hooks.append(hook)
-                def run(self, *args): return [hook(*args) for hook in self.pre_run_hooks]
-        """
-        triton = {"triton/__init__.py": "", "triton/runtime/__init__.py": "", "triton/runtime/jit.py": jit}
-        code = """
-            import copy, pickle, torch
-            from ashlar_hollow import compiled
-            class Known(object):
-                forgotten = []
-                def forget(self, tensor): self.forgotten.append(tensor.name)
-            class Tensor(object):
-                is_cuda = True
-                def __init__(self, name): self.name = name
-            torch.Tensor = Tensor
-            compiled._watch_triton(torch, Known())
-            from triton.runtime.jit import JITFunction
-            kernel = JITFunction()
-            kernel.add_pre_run_hook(print)
-            text = pickle.dumps(kernel)
-            print(b"ashlar" in text, len(kernel.pre_run_hooks), type(copy.copy(kernel.pre_run_hooks)).__name__)
-            again = pickle.loads(text)
-            kernel.run(Tensor("first"))
-            again.run(Tensor("second"))
-            print(Known.forgotten, len(again.pre_run_hooks))
-        """
-        out = Run(textwrap.dedent(code), triton).out.splitlines()
-        self.assertEqual([line for line in out if "object at" not in line],
-                         ["False 2 list", "['first', 'second'] 2"])
-
     def test_a_spec_may_be_looked_up_without_an_import(self):
         run = Run("import importlib.util as u; u.find_spec('torch'); " + USES.replace("\n", "; "))
         self.assertEqual(run.files(), ["history-PID.pickle", "info-PID.json"])
