@@ -59,6 +59,12 @@ bool GetBool(const json& object, const char* key) { return object.is_object() &&
 LibraryCalls LibraryCallsOf(const json& file) {
   const json& use = GetObject(file, "library_use");
   LibraryCalls out{.has_cudnn = GetBool(use, "cudnn")};
+  if (const json& plans = GetObject(use, "cudnn_plans"); !plans.empty()) {
+    out.cudnn_plans = {Get<std::string>(plans, "library"), Get<std::string>(plans, "cublaslt"),
+                       GetObject(plans, "device").dump()};
+    for (const json& graph : GetArray(plans, "graphs")) out.cudnn_plans.graphs.push_back(graph.dump());
+    out.cudnn_plans.more = Get<std::uint64_t>(plans, "more");
+  }
   for (const json& of : GetArray(use, "cublas"))
     out.cublas.push_back({Get<int>(of, "device"), Get<int>(of, "handles")});
   const json& nccl = GetObject(use, "nccl");

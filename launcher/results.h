@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "analyzer/libraries/library_memory.h"
 #include "analyzer/libraries/nccl_memory.h"
+#include "launcher/cudnn_workspaces.h"
 #include "launcher/value_flags.h"
 
 namespace ashlar::cli {
@@ -60,6 +62,8 @@ struct DeviceCommunicator {
 };
 struct LibraryCalls {
   bool has_cudnn = false;
+  CudnnPlans cudnn_plans = {};
+  libraries::CudnnUse cudnn = {};  // what was asked about them
   std::vector<CublasHandles> cublas = {};
   int nccl_version = 0;
   std::map<std::string, std::string> nccl_settings = {};

@@ -15,9 +15,20 @@ void LibraryUse::RemoveCublas(int device) {
   --cublas_handles_[device];
 }
 
-void LibraryUse::AddCudnn() {
+void LibraryUse::AddCudnn(const Cudnn& library) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (!most_.has_cudnn) most_.cudnn = library;
   most_.has_cudnn = true;
+}
+
+void LibraryUse::NoteCudnnPlan(const std::string& graph) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (graph.empty() || most_.cudnn.graphs.contains(graph)) return;
+  if (most_.cudnn.graphs.size() == kMostGraphs) {
+    ++most_.cudnn.more;
+  } else {
+    most_.cudnn.graphs.insert(graph);
+  }
 }
 
 void LibraryUse::SetNcclVersion(int version) {

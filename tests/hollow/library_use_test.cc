@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -55,6 +57,19 @@ TEST(LibraryUseTest, ASuspendedCommunicatorCountsBesideThoseThatAreNot) {
   use.Remove(first);
   use.Suspend(first);  // of what is gone nothing stays
   EXPECT_EQ(use.Most().communicators.size(), 2U);
+}
+
+TEST(LibraryUseTest, PlansOfCudnnAreKeptOnceEachAndNotWithoutEnd) {
+  LibraryUse use;
+  use.AddCudnn({.library = "/lib/libcudnn.so.9", .device = "{}"});
+  use.AddCudnn({.library = "/other"});
+  use.NoteCudnnPlan("");
+  for (std::size_t i = 0; i < LibraryUse::kMostGraphs + 2; ++i) use.NoteCudnnPlan(std::to_string(i));
+  use.NoteCudnnPlan("1");
+  const LibraryUse::Cudnn cudnn = use.Most().cudnn;
+  EXPECT_EQ(cudnn.library, "/lib/libcudnn.so.9");
+  EXPECT_EQ(cudnn.graphs.size(), LibraryUse::kMostGraphs);
+  EXPECT_EQ(cudnn.more, 2U);
 }
 
 TEST(LibraryUseTest, AForkedChildKnowsNothingOfTheParentsCommunicators) {

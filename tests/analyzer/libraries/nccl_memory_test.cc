@@ -58,9 +58,9 @@ TEST(NcclMemoryTest, MegatronsGroupsAreAsTheyWereSeen) {
   EXPECT_FALSE(Holds(Of({two}), 7 * kGB)) << "one pair does not explain it";
 }
 
-// What stays of suspended communicators. github.com/NVIDIA/nccl pull request 2060: 3.47 GB of a Megatron-LM workload, and
-// 1.59 GB once channels gave theirs back as well; its ranks, cards and groups are not told, so Megatron's ten groups on
-// H100 are taken. github.com/sgl-project/sglang pull request 30908: 8 GB200 (TP 8) gave 576 MiB each back.
+// What stays of suspended communicators. github.com/NVIDIA/nccl pull request 2060: 3.47 GB of a Megatron-LM workload,
+// and 1.59 GB once channels gave theirs back as well; its ranks, cards and groups are not told, so Megatron's ten
+// groups on H100 are taken. github.com/sgl-project/sglang pull request 30908: 8 GB200 (TP 8) gave 576 MiB each back.
 TEST(NcclMemoryTest, WhatASuspendedCommunicatorKeepsIsAsItWasSeen) {
   const auto all = [](bool is_suspended) {
     return CommunicatorUse{.ranks = 8, .has_collectives = true, .is_suspended = is_suspended};
@@ -112,8 +112,10 @@ TEST(NcclMemoryTest, WithoutLinksNothingIsSure) {
 }
 
 TEST(NcclMemoryTest, TheSourceNamesWhatItIsWorkedOutOf) {
-  EXPECT_THAT(NcclSource({.communicators = {{.ranks = 8, .has_collectives = true}, {.ranks = 2, .peers = 1, .is_suspended = true}}}),
-              HasSubstr("2 communicators (8 ranks, collectives; 2 ranks, 1 peer, suspended), 2 to 32 channels, 12.00 MiB a"));
+  EXPECT_THAT(
+      NcclSource(
+          {.communicators = {{.ranks = 8, .has_collectives = true}, {.ranks = 2, .peers = 1, .is_suspended = true}}}),
+      HasSubstr("2 communicators (8 ranks, collectives; 2 ranks, 1 peer, suspended), 2 to 32 channels, 12.00 MiB a"));
 }
 
 }  // namespace
