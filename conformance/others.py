@@ -12,12 +12,14 @@ from catalog import torchrun
 from rows import Row, Verdict
 from sizes import mib, seconds
 
-TRIED = {  # name -> (environment, script, ranks); then flags, and seconds that it may take
+TRIED = {  # name -> (environment, script and arguments, ranks); then flags, and seconds that it may take
     'DeepSpeed, ZeRO 2, 2 ranks': ('deepspeed', 'try_deepspeed.py', 2),
     'numba-cuda': ('numba', 'try_numba.py', 0),
     'cuda.core': ('cuda-core', 'try_cuda_core.py', 0),
     'onnxruntime-gpu': ('onnxruntime', 'try_onnxruntime.py', 0),
     'vLLM, offline generation': ('vllm', 'try_vllm.py', 0, [], 400),
+    'vLLM, compiled, with CUDA graphs': ('vllm', 'try_vllm.py graphs', 0, [], 900),
+    'SGLang, offline engine': ('sglang', 'try_sglang.py', 0, [], 900),
 }
 
 MIB = 1 << 20
@@ -45,7 +47,7 @@ def refusal(run):
 def measure(bench, environment, script, ranks, flags=(), most_seconds=120):
     python, verdict = venvs.python_of(environment), Verdict()
     devices = (['--devices', str(ranks)] if ranks else []) + list(flags)
-    run = bench.dry_run(python, torchrun(ranks) + [script], AMPLE + devices, most_seconds=most_seconds,
+    run = bench.dry_run(python, torchrun(ranks) + script.split(), AMPLE + devices, most_seconds=most_seconds,
                         cwd=PROGRAMS, keeps=False)
     verdict.cells['time'] = seconds(run.seconds)
     line = refusal(run)

@@ -41,6 +41,7 @@ OVER = {  # environments that add to another one, and see all that it has
     'frameworks': ('torch-2.14.1', ['lightning==2.6.6', 'diffusers==0.39.0']),
     'deepspeed': ('torch-2.14.1', ['deepspeed', 'setuptools', 'ninja']),
     'megatron': ('torch-2.14.1', ['megatron-core==0.16.1']),
+    'sglang': ('torch-2.14.1', ['sglang==0.5.23']),
     'cupy': ('torch-2.14.1', ['cupy-cuda13x']),
     'numba-tests': ('numba', ['pytest', 'filecheck', 'psutil']),
     'cupy-13.6.0': ('torch-2.14.1', ['cupy-cuda13x==13.6.0']),

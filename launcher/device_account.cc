@@ -33,7 +33,8 @@ std::map<int, std::vector<Share>> SharesOf(const RunResults& results) {
 
 libraries::UsedLibraries UseOf(const Share& share) {
   const LibraryCalls& calls = share.run->books->library_calls;
-  libraries::UsedLibraries out{.has_cudnn = calls.has_cudnn, .has_torch = share.run->torch.has_value()};
+  libraries::UsedLibraries out{
+      .has_cudnn = calls.has_cudnn, .cudnn = calls.cudnn, .has_torch = share.run->torch.has_value()};
   out.nccl.version = calls.nccl_version;
   out.nccl.settings = calls.nccl_settings;
   for (const CublasHandles& of : calls.cublas) {

@@ -24,6 +24,7 @@
 #include "console/progress_line.h"
 #include "launcher/card_runs.h"
 #include "launcher/cards.h"
+#include "launcher/cudnn_workspaces.h"
 #include "launcher/dry_run_report.h"
 #include "launcher/explain.h"
 #include "launcher/hollow_program.h"
@@ -40,7 +41,8 @@
 namespace ashlar::cli {
 namespace {
 
-constexpr int kTooMuch = 4;  // the exit code of --fail-on oom and --max-reserved
+constexpr int kTooMuch = 4;                      // the exit code of --fail-on oom and --max-reserved
+constexpr std::chrono::seconds kMostAsking{20};  // cuDNN, about the plans of a process
 constexpr char kOom[] = "oom";
 constexpr char kRandomRouting[] = "random:";
 constexpr std::uint64_t kMostSeed = std::uint64_t{1} << 62;
@@ -72,6 +74,14 @@ std::string CardLacksKernels(const RunReport& report) {
   return absl::StrCat("PyTorch ", torch->version, " as it is here has no kernels for ", report.machine.card,
                       ": what is said of its memory is of a build that has (here are ",
                       absl::StrJoin(torch->archs, ", "), ")");
+}
+
+void AskAboutPlans(RunResults& results) {
+  for (ProcessRun& run : results.runs) {
+    if (!run.books.has_value()) continue;
+    LibraryCalls& calls = run.books->library_calls;
+    calls.cudnn = AskCudnn(calls.cudnn_plans, kMostAsking);
+  }
 }
 
 // What is needed to run the program once more.
@@ -309,6 +319,7 @@ int RunDryRun(DryRunFlags& flags) {
   report.host_bytes = first.host_bytes;
   report.results = ReadResults((*folder)->path());
   CompleteLeft(report.machine, report.results);
+  AskAboutPlans(report.results);
   RoleEnds roles;
   if (ranks->is_asked()) {
     ProgressLine line;

@@ -206,6 +206,18 @@ const Fields<cli::VllmInfo>& FieldsOf<cli::VllmInfo>() {
 }
 
 template <>
+const Fields<cli::SglangInfo>& FieldsOf<cli::SglangInfo>() {
+  using cli::SglangInfo;
+  static const auto* fields = new Fields<SglangInfo>(
+      Fields<SglangInfo>("sglang")
+          .Add("weights_bytes", &SglangInfo::weights_bytes, "Of the model.")
+          .Add("kv_cache_bytes", &SglangInfo::kv_cache_bytes, "What it took for its KV cache.")
+          .Add("requested_bytes", &SglangInfo::requested_bytes, "Of the device, by its mem_fraction_static.")
+          .AddCount("tokens", &SglangInfo::tokens, "That its KV cache has room for."));
+  return *fields;
+}
+
+template <>
 const Fields<cli::ProcessRun>& FieldsOf<cli::ProcessRun>() {
   using cli::ProcessRun;
   static const auto* fields = new Fields<ProcessRun>(
@@ -222,7 +234,9 @@ const Fields<cli::ProcessRun>& FieldsOf<cli::ProcessRun>() {
           .Add("torch", &ProcessRun::torch, "What PyTorch's allocator says; null without PyTorch.")
           .Add("jax", &ProcessRun::jax, "What JAX's allocator says at the end; null without JAX.")
           .Add("vllm", &ProcessRun::vllm,
-               "What vLLM measured of itself before it made its KV cache; null where it did not."));
+               "What vLLM measured of itself before it made its KV cache; null where it did not.")
+          .Add("sglang", &ProcessRun::sglang,
+               "What SGLang counted of itself once it had its KV cache; null where it did not."));
   return *fields;
 }
 

@@ -416,6 +416,17 @@ void AppendVllm(const ProcessRun& run, std::string& out) {
       4, out);
 }
 
+// And SGLang.
+void AppendSglang(const ProcessRun& run, std::string& out) {
+  if (!run.sglang.has_value()) return;
+  out += "    ";
+  AppendWrapped(
+      absl::StrCat("SGLang of ", run.Name(), ", as it counts itself: weights ", FormatBytes(run.sglang->weights_bytes),
+                   ", KV cache ", FormatBytes(run.sglang->kv_cache_bytes), " for ", FormatCount(run.sglang->tokens),
+                   " tokens, of the ", FormatBytes(run.sglang->requested_bytes), " that it asks for"),
+      4, out);
+}
+
 void AppendAccount(const RunReport& r, std::string& out) {
   const std::optional<DeviceAccount> account = AccountOf(r);
   if (!account.has_value()) return;
@@ -431,7 +442,10 @@ void AppendAccount(const RunReport& r, std::string& out) {
                                Printable(part.source)),
                   4, out);
   }
-  for (const ProcessRun& run : r.results.runs) AppendVllm(run, out);
+  for (const ProcessRun& run : r.results.runs) {
+    AppendVllm(run, out);
+    AppendSglang(run, out);
+  }
 }
 
 void AppendAssumed(const RunReport& r, std::string& out) {

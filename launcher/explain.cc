@@ -18,12 +18,25 @@
 
 namespace ashlar::cli {
 
+namespace {
+
+// A device's peak is of all processes on it: of those the one that holds most by itself decides.
+std::pair<std::uint64_t, std::uint64_t> HeldBytes(const ProcessRun& run) {
+  std::uint64_t own = 0;
+  if (run.torch.has_value()) {
+    for (const TorchDevice& device : run.torch->devices) own = std::max(own, device.peak_reserved_bytes);
+  }
+  return {run.PeakBytes(), own};
+}
+
+}  // namespace
+
 const ProcessRun* ToExplain(const RunResults& results) {
   const ProcessRun* out = nullptr;
   for (const ProcessRun& run : results.runs) {
     if (!run.failures.empty()) return &run;
     if (run.history.empty()) continue;
-    if (out == nullptr || run.PeakBytes() > out->PeakBytes()) out = &run;
+    if (out == nullptr || HeldBytes(run) > HeldBytes(*out)) out = &run;
   }
   return out;
 }

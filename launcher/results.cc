@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -57,6 +59,12 @@ bool GetBool(const json& object, const char* key) { return object.is_object() &&
 LibraryCalls LibraryCallsOf(const json& file) {
   const json& use = GetObject(file, "library_use");
   LibraryCalls out{.has_cudnn = GetBool(use, "cudnn")};
+  if (const json& plans = GetObject(use, "cudnn_plans"); !plans.empty()) {
+    out.cudnn_plans = {Get<std::string>(plans, "library"), Get<std::string>(plans, "cublaslt"),
+                       GetObject(plans, "device").dump()};
+    for (const json& graph : GetArray(plans, "graphs")) out.cudnn_plans.graphs.push_back(graph.dump());
+    out.cudnn_plans.more = Get<std::uint64_t>(plans, "more");
+  }
   for (const json& of : GetArray(use, "cublas"))
     out.cublas.push_back({Get<int>(of, "device"), Get<int>(of, "handles")});
   const json& nccl = GetObject(use, "nccl");
@@ -66,7 +74,8 @@ LibraryCalls LibraryCallsOf(const json& file) {
   }
   for (const json& of : GetArray(nccl, "communicators")) {
     out.communicators.push_back(
-        {Get<int>(of, "device"), {Get<int>(of, "ranks"), GetBool(of, "collectives"), Get<int>(of, "peers")}});
+        {Get<int>(of, "device"),
+         {Get<int>(of, "ranks"), GetBool(of, "collectives"), Get<int>(of, "peers"), GetBool(of, "suspended")}});
   }
   return out;
 }
@@ -135,6 +144,11 @@ VllmInfo VllmOf(const json& file) {
   const auto bytes = [&file](const char* key) { return Get<std::uint64_t>(file, key); };
   return {bytes("weights_bytes"), bytes("activations_bytes"), bytes("graphs_bytes"), bytes("kv_cache_bytes"),
           bytes("requested_bytes")};
+}
+
+SglangInfo SglangOf(const json& file) {
+  const auto number = [&file](const char* key) { return Get<std::uint64_t>(file, key); };
+  return {number("weights_bytes"), number("kv_cache_bytes"), number("requested_bytes"), number("tokens")};
 }
 
 // "oom-4242-1.pickle": the kind, the process and which of its files.
@@ -225,7 +239,8 @@ class Reader {
   }
 
   void ReadJson(const std::string& path, const std::string& name, const FileName& of) {
-    if (of.kind != "process" && of.kind != "info" && of.kind != "jax" && of.kind != "vllm") return;
+    constexpr std::string_view kKinds[] = {"process", "info", "jax", "vllm", "sglang"};
+    if (std::find(std::begin(kKinds), std::end(kKinds), of.kind) == std::end(kKinds)) return;
     const absl::StatusOr<std::string> bytes =
         formats::ReadInput(path, {.max_bytes = kMostReportBytes, .files_only = true});
     const json file = bytes.ok() ? json::parse(formats::ToUtf8(*bytes), nullptr, /*allow_exceptions=*/false) : json();
@@ -242,6 +257,8 @@ class Reader {
       run.jax = JaxOf(file);
     } else if (of.kind == "vllm") {
       run.vllm = VllmOf(file);
+    } else if (of.kind == "sglang") {
+      run.sglang = SglangOf(file);
     } else {
       run.torch = TorchOf(file);
       run.rank = GetRank(file, "rank");

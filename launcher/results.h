@@ -1,6 +1,6 @@
 // Reads what the processes of a run left in its folder: process-PID.json of the preloaded library, info-PID.json,
-// jax-PID.json, vllm-PID.json, history-PID.pickle and oom-PID-K.pickle of the Python part, native-PID.log of the
-// recorder, and the accounting that all share (docs/guide/dry-run.md, "The run folder").
+// jax-PID.json, vllm-PID.json, sglang-PID.json, history-PID.pickle and oom-PID-K.pickle of the Python part,
+// native-PID.log of the recorder, and the accounting that all share (docs/guide/dry-run.md, "The run folder").
 //
 //   RunResults results = ReadResults("/dev/shm/ashlar-f00");
 //   results.runs.front().books->devices.front().peak_bytes;
@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "analyzer/libraries/library_memory.h"
 #include "analyzer/libraries/nccl_memory.h"
+#include "launcher/cudnn_workspaces.h"
 #include "launcher/value_flags.h"
 
 namespace ashlar::cli {
@@ -60,6 +62,8 @@ struct DeviceCommunicator {
 };
 struct LibraryCalls {
   bool has_cudnn = false;
+  CudnnPlans cudnn_plans = {};
+  libraries::CudnnUse cudnn = {};  // what was asked about them
   std::vector<CublasHandles> cublas = {};
   int nccl_version = 0;
   std::map<std::string, std::string> nccl_settings = {};
@@ -124,6 +128,14 @@ struct VllmInfo {
   std::uint64_t requested_bytes = 0;  // of the device, by its gpu_memory_utilization
 };
 
+// What SGLang counted of itself once it had its KV cache.
+struct SglangInfo {
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t kv_cache_bytes = 0;
+  std::uint64_t requested_bytes = 0;  // of the device, by its mem_fraction_static: weights and cache
+  std::uint64_t tokens = 0;           // that the cache has room for
+};
+
 // What the log of a program without PyTorch comes to.
 struct NativeCalls {
   std::uint64_t allocations = 0;
@@ -140,6 +152,7 @@ struct ProcessRun {
   std::optional<TorchInfo> torch;
   std::optional<JaxInfo> jax;
   std::optional<VllmInfo> vllm;
+  std::optional<SglangInfo> sglang;
   std::optional<NativeCalls> native;  // where `history` is a log of device calls
   std::string history;                // a path; empty: none
   std::string device_log;             // of its calls on device memory, beside PyTorch's history; empty: none

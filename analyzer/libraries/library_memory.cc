@@ -33,6 +33,26 @@ MemoryPart CublasPart(int handles, gpus::Capability capability) {
                        "; PyTorch's workspaces are its allocator's")};
 }
 
+// One workspace is there at a time, and goes back when its kernel was given.
+MemoryPart CudnnPart(const CudnnUse& use) {
+  if (use.plans == 0 || use.answered == 0) {
+    return {"cuDNN",
+            {},
+            kAssumed,
+            absl::StrCat("workspaces that it asks its caller for: they depend on the kernels chosen",
+                         use.plans == 0 ? "" : "; it was not asked: ",
+                         use.plans == 0        ? ""
+                         : use.why_not.empty() ? "it knew none of its plans"
+                                               : use.why_not)};
+  }
+  return {"cuDNN",
+          {0, use.most_bytes},
+          kComputed,
+          absl::StrCat("the largest workspace of ", FormatCount(use.answered), " of ", FormatCount(use.plans),
+                       use.plans == 1 ? " plan" : " plans", ", by the heuristics of cuDNN ", use.version / 10000, ".",
+                       use.version / 100 % 100, " without a device")};
+}
+
 }  // namespace
 
 std::vector<MemoryPart> LibraryParts(const UsedLibraries& use, gpus::Capability capability) {
@@ -40,7 +60,7 @@ std::vector<MemoryPart> LibraryParts(const UsedLibraries& use, gpus::Capability 
   if (use.has_torch) out.push_back(KernelsPart(use));
   if (use.cublas_handles > 0) out.push_back(CublasPart(use.cublas_handles, capability));
   if (use.has_cudnn) {
-    out.push_back({"cuDNN", {}, kAssumed, "workspaces that it asks its caller for: they depend on the kernels chosen"});
+    out.push_back(CudnnPart(use.cudnn));
   }
   if (!use.nccl.communicators.empty()) {
     out.push_back({"NCCL", NcclBytes(use.nccl, capability), kComputed, NcclSource(use.nccl)});

@@ -11,6 +11,8 @@
 #ifndef ASHLAR_ANALYZER_LIBRARIES_LIBRARY_MEMORY_H_
 #define ASHLAR_ANALYZER_LIBRARIES_LIBRARY_MEMORY_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,10 +21,20 @@
 
 namespace ashlar::libraries {
 
+// What cuDNN's plans would ask of their caller, by its own heuristics (launcher/cudnn_workspaces.h).
+struct CudnnUse {
+  std::size_t plans = 0;     // that differ
+  std::size_t answered = 0;  // of these
+  std::uint64_t most_bytes = 0;
+  std::uint64_t version = 0;  // 92400
+  std::string why_not = {};   // no plan was answered: in words
+};
+
 // Of one process on one device.
 struct UsedLibraries {
   int cublas_handles = 0;  // the most at a time
   bool has_cudnn = false;
+  CudnnUse cudnn = {};
   bool has_torch = false;
   NcclUse nccl = {};
 };

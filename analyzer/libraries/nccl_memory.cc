@@ -89,10 +89,13 @@ BytesBetween CommunicatorBytes(const NcclUse& use, const CommunicatorUse& of, gp
   if (of.has_collectives && of.ranks > 1) {
     const Span channels = ChannelsOf(settings);
     const std::uint64_t received = of.ranks == 2 ? 1 : kMostReceived;
-    out.Add({channels.least * connection.least_bytes, channels.most * received * connection.most_bytes});
+    if (!of.is_suspended) {
+      out.Add({channels.least * connection.least_bytes, channels.most * received * connection.most_bytes});
+    }
     const bool has_multicast = capability.major >= 9 && of.ranks > 2 && settings.Get("NCCL_NVLS_ENABLE", 2) != 0;
     if (has_multicast) out.most_bytes += MulticastBytes(use, settings, of.ranks);
   }
+  if (of.is_suspended) return out;
   const Span channels = ChannelsOfPeer(settings);
   const auto peers = static_cast<std::uint64_t>(std::max(of.peers, 0));
   out.Add({peers * channels.least * connection.least_bytes, peers * channels.most * connection.most_bytes});
@@ -101,7 +104,8 @@ BytesBetween CommunicatorBytes(const NcclUse& use, const CommunicatorUse& of, gp
 
 std::string TextOf(const CommunicatorUse& of) {
   return absl::StrCat(of.ranks, of.ranks == 1 ? " rank" : " ranks", of.has_collectives ? ", collectives" : "",
-                      of.peers > 0 ? absl::StrCat(", ", of.peers, of.peers == 1 ? " peer" : " peers") : "");
+                      of.peers > 0 ? absl::StrCat(", ", of.peers, of.peers == 1 ? " peer" : " peers") : "",
+                      of.is_suspended ? ", suspended" : "");
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 //   - With multicast (NVLS: from Hopper on, three ranks or more) there are buffers of 2 x 8 steps of 128 KiB for each
 //     channel and rank, up to the granularity of multicast, 512 MiB (src/transport/nvls.cc); up to 2.20 these were 2 x
 //     6 MiB.
+//   - A suspended communicator has no connections. The rest stays: multicast's buffers, and before 2.30.3 what
+//     channels have of their own (github.com/NVIDIA/nccl issue 2337, pull request 2060).
 //   - What a communicator of one rank takes was measured on an H200 (docs/measurements/h200.md), and so was what the
 //     first one takes beside that, for NCCL's kernels.
 // GPUs that do not reach each other's memory have their buffers in the host's: nothing of a connection is sure there.
@@ -43,6 +45,7 @@ struct CommunicatorUse {
   int ranks = 1;
   bool has_collectives = false;  // it was asked for all-reduce or its like
   int peers = 0;                 // that this rank sends to or receives from
+  bool is_suspended = false;     // by ncclCommSuspend: its connections gave their buffers back
 };
 
 struct NcclUse {

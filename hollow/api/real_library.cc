@@ -25,16 +25,16 @@ int TakeLoaded(dl_phdr_info* info, std::size_t, void* data) {
   return 1;
 }
 
-std::string LoadedPath(const char* file) {
+}  // namespace
+
+std::string RealPath(const char* file) {
   LoadedSearch search{file, {}};
   dl_iterate_phdr(TakeLoaded, &search);
   return search.path;
 }
 
-}  // namespace
-
 void* RealFunction(const char* file, const char* name) {
-  const std::string path = LoadedPath(file);
+  const std::string path = RealPath(file);
   if (path.empty()) return nullptr;
   void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return nullptr;
@@ -44,7 +44,7 @@ void* RealFunction(const char* file, const char* name) {
 }
 
 int RealMajor(const char* file) {
-  const std::string path = LoadedPath(file);
+  const std::string path = RealPath(file);
   return path.empty() ? 0 : std::atoi(path.c_str() + path.rfind(file) + std::strlen(file));
 }
 

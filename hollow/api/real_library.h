@@ -6,12 +6,16 @@
 #define ASHLAR_HOLLOW_API_REAL_LIBRARY_H_
 
 #include <cstdint>
+#include <string>
 
 namespace ashlar::hollow {
 
 // The function of this name in the loaded library whose file name starts with `file`, as "libcublas.so."; null where no
 // such library is loaded. Looks each time.
 void* RealFunction(const char* file, const char* name);
+
+// Its file; empty where no such library is loaded.
+std::string RealPath(const char* file);
 
 // The number after "libX.so." of the loaded library, as 8 of libcudnn.so.8; 0 where none is loaded.
 int RealMajor(const char* file);

@@ -1,6 +1,7 @@
 #include "hollow/model/library_use.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ashlar::hollow {
 
@@ -14,9 +15,20 @@ void LibraryUse::RemoveCublas(int device) {
   --cublas_handles_[device];
 }
 
-void LibraryUse::AddCudnn() {
+void LibraryUse::AddCudnn(const Cudnn& library) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (!most_.has_cudnn) most_.cudnn = library;
   most_.has_cudnn = true;
+}
+
+void LibraryUse::NoteCudnnPlan(const std::string& graph) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (graph.empty() || most_.cudnn.graphs.contains(graph)) return;
+  if (most_.cudnn.graphs.size() == kMostGraphs) {
+    ++most_.cudnn.more;
+  } else {
+    most_.cudnn.graphs.insert(graph);
+  }
 }
 
 void LibraryUse::SetNcclVersion(int version) {
@@ -37,14 +49,28 @@ int LibraryUse::AddCommunicator(const Communicator& communicator) {
 
 void LibraryUse::Suspend(int number) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  active_.erase(number);
+  if (active_.erase(number) > 0) suspended_.insert(number);
 }
 
 void LibraryUse::Resume(int number) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!Has(number)) return;
+  suspended_.erase(number);
   active_.insert(number);
-  if (active_.size() > most_active_.size()) most_active_ = active_;
+  TakeMost();
+}
+
+void LibraryUse::Remove(int number) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  active_.erase(number);
+  suspended_.erase(number);
+}
+
+// What is active has its buffers, what is suspended the rest: those decide, these where those are as many.
+void LibraryUse::TakeMost() {
+  if (std::pair(active_.size(), suspended_.size()) <= std::pair(most_active_.size(), suspended_then_.size())) return;
+  most_active_ = active_;
+  suspended_then_ = suspended_;
 }
 
 void LibraryUse::NoteCollective(int number) {
@@ -61,6 +87,10 @@ LibraryUse::Summary LibraryUse::Most() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   Summary out = most_;
   for (const int number : most_active_) out.communicators.push_back(communicators_[static_cast<std::size_t>(number)]);
+  for (const int number : suspended_then_) {
+    out.communicators.push_back(communicators_[static_cast<std::size_t>(number)]);
+    out.communicators.back().is_suspended = true;
+  }
   return out;
 }
 
@@ -69,7 +99,9 @@ void LibraryUse::Clear() {
   most_ = {};
   communicators_.clear();
   active_.clear();
+  suspended_.clear();
   most_active_.clear();
+  suspended_then_.clear();
 }
 
 }  // namespace ashlar::hollow

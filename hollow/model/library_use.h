@@ -9,9 +9,12 @@
 #ifndef ASHLAR_HOLLOW_MODEL_LIBRARY_USE_H_
 #define ASHLAR_HOLLOW_MODEL_LIBRARY_USE_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace ashlar::hollow {
@@ -24,24 +27,37 @@ class LibraryUse {
     int ranks = 1;
     bool has_collectives = false;  // all-reduce and its like: what rings and trees do
     std::set<int> peers = {};      // that it sends to or receives from, one by one
+    bool is_suspended = false;     // at the time when those that were not were most
   };
+
+  // Of cuDNN: what its plans were made for, and where the library is that the program brought.
+  struct Cudnn {
+    std::string library = {}, cublaslt = {};  // files; empty: not known
+    std::string device = {};                  // JSON (hollow/api/cudnn/backend_text.h), as each of `graphs` is
+    std::set<std::string> graphs = {};
+    std::uint64_t more = 0;  // plans beyond the first kMostGraphs
+  };
+  static constexpr std::size_t kMostGraphs = 2000;
 
   struct Summary {
     std::map<int, int> cublas_handles = {};  // by device: the most at a time
     bool has_cudnn = false;                  // a handle of it was made
-    int nccl_version = 0;                    // 22809 is 2.28.9; 0: no communicator was made
+    Cudnn cudnn = {};
+    int nccl_version = 0;  // 22809 is 2.28.9; 0: no communicator was made
     std::vector<Communicator> communicators = {};
   };
 
   void AddCublas(int device);
   void RemoveCublas(int device);
-  void AddCudnn();
+  void AddCudnn(const Cudnn& library);
+  void NoteCudnnPlan(const std::string& graph);
 
   void SetNcclVersion(int version);
-  // Its number. It is active until it is removed, and again when it is resumed.
+  // Its number. It is active until it is suspended or removed, and again when it is resumed.
   int AddCommunicator(const Communicator& communicator);
-  void Suspend(int number);  // as it is when it is destroyed
+  void Suspend(int number);  // it keeps a part of its memory
   void Resume(int number);
+  void Remove(int number);
   void NoteCollective(int number);
   void NotePeer(int number, int peer);
 
@@ -50,6 +66,7 @@ class LibraryUse {
   void Clear();
 
  private:
+  void TakeMost();
   // Not the parent's, in a forked child.
   bool Has(int number) const { return number >= 0 && number < static_cast<int>(communicators_.size()); }
 
@@ -57,8 +74,8 @@ class LibraryUse {
   std::map<int, int> cublas_handles_;  // by device, now
   Summary most_;
   std::vector<Communicator> communicators_;  // all that were made
-  std::set<int> active_;
-  std::set<int> most_active_;
+  std::set<int> active_, suspended_;
+  std::set<int> most_active_, suspended_then_;  // then: beside the most active ones
 };
 
 }  // namespace ashlar::hollow

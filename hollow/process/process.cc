@@ -239,7 +239,8 @@ void ReturnHold(const CublasHold& hold) {
   process.library_use.RemoveCublas(hold.device);
 }
 
-void NoteCudnn() { TheProcess().library_use.AddCudnn(); }
+void NoteCudnn(const LibraryUse::Cudnn& library) { TheProcess().library_use.AddCudnn(library); }
+void NoteCudnnPlan(const std::string& graph) { TheProcess().library_use.NoteCudnnPlan(graph); }
 
 bool IsKnown(std::uint64_t address, std::uint64_t bytes) {
   Process& process = TheProcess();
@@ -355,14 +356,28 @@ void WriteCommunicators(const std::vector<LibraryUse::Communicator>& communicato
   const char* comma = "";
   for (const LibraryUse::Communicator& of : communicators) {
     out << comma << "{\"device\":" << of.device << ",\"ranks\":" << of.ranks
-        << ",\"collectives\":" << (of.has_collectives ? "true" : "false") << ",\"peers\":" << of.peers.size() << "}";
+        << ",\"collectives\":" << (of.has_collectives ? "true" : "false") << ",\"peers\":" << of.peers.size()
+        << ",\"suspended\":" << (of.is_suspended ? "true" : "false") << "}";
     comma = ",";
   }
   out << "]";
 }
 
+void WriteCudnn(const LibraryUse::Cudnn& cudnn, std::ostream& out) {
+  out << ",\"cudnn_plans\":{\"library\":" << Quoted(cudnn.library) << ",\"cublaslt\":" << Quoted(cudnn.cublaslt)
+      << ",\"device\":" << cudnn.device << ",\"more\":" << cudnn.more << ",\"graphs\":[";
+  const char* comma = "";
+  for (const std::string& graph : cudnn.graphs) {
+    out << comma << graph;
+    comma = ",";
+  }
+  out << "]}";
+}
+
 void WriteLibraryUse(const LibraryUse::Summary& use, std::ostream& out) {
-  out << ",\"library_use\":{\"cudnn\":" << (use.has_cudnn ? "true" : "false") << ",\"cublas\":[";
+  out << ",\"library_use\":{\"cudnn\":" << (use.has_cudnn ? "true" : "false");
+  if (!use.cudnn.graphs.empty() && !use.cudnn.device.empty()) WriteCudnn(use.cudnn, out);
+  out << ",\"cublas\":[";
   const char* comma = "";
   for (const auto& [device, handles] : use.cublas_handles) {
     out << comma << "{\"device\":" << device << ",\"handles\":" << handles << "}";

@@ -137,7 +137,8 @@ struct CublasHold {
 };
 CublasHold HoldForCublas();
 void ReturnHold(const CublasHold& hold);
-void NoteCudnn();  // a handle of cuDNN is made
+void NoteCudnn(const LibraryUse::Cudnn& library);  // a handle of it is made
+void NoteCudnnPlan(const std::string& graph);      // and a plan
 
 bool IsKnown(std::uint64_t address, std::uint64_t bytes);
 void Know(std::uint64_t address, std::uint64_t bytes);

@@ -102,11 +102,16 @@ TEST_F(LibrariesTest, CudnnsGraphInterfaceLeadsToAPlan) {
   ASSERT_EQ(cudnnCreate(&handle), 0);
   ASSERT_EQ(cudnnSetStream(handle, StreamOf(5)), 0);
   const BackendPart operation(10), graph(15), heuristic(4), config(3), plan(5), pack(16);
+  const float alpha = 1;
+  ASSERT_EQ(cudnnBackendSetAttribute(operation.descriptor, 700, 4, 1, &alpha), 0);
   ASSERT_EQ(operation.Finalize(), 0);
   EXPECT_EQ(graph.Finalize(), 2000);  // without operations
   graph.Set(801, operation.descriptor);
+  ASSERT_EQ(cudnnBackendSetAttribute(graph.descriptor, 800, 0, 1, &handle), 0);
   ASSERT_EQ(graph.Finalize(), 0);
   heuristic.Set(201, graph.descriptor);
+  const int mode = 3;
+  ASSERT_EQ(cudnnBackendSetAttribute(heuristic.descriptor, 200, 8, 1, &mode), 0);
   ASSERT_EQ(heuristic.Finalize(), 0);
   std::int64_t count = 0;
   ASSERT_EQ(cudnnBackendGetAttribute(heuristic.descriptor, 202, 15, 0, &count, nullptr), 0);
@@ -122,6 +127,8 @@ TEST_F(LibrariesTest, CudnnsGraphInterfaceLeadsToAPlan) {
   EXPECT_EQ(cudnnBackendExecute(handle, plan.descriptor, pack.descriptor), 2000);  // not finalized
   plan.Set(401, config.descriptor);
   ASSERT_EQ(plan.Finalize(), 0);
+  EXPECT_THAT(remembered.cudnn_plans, ElementsAre(R"({"mode":3,"graph":{"kind":15,"set":[[801,15,1,)"
+                                                  R"([{"kind":10,"set":[[700,4,1,"0000803f"]]}]]]}})"));
   std::int64_t workspace = -1;
   EXPECT_EQ(cudnnBackendGetAttribute(plan.descriptor, 402, 3, 1, &count, &workspace), 0);
   EXPECT_EQ(workspace, 0);

@@ -35,7 +35,8 @@ std::vector<ProcessBytes> ProcessesOn(int device) {
 
 CublasHold HoldForCublas() { return {}; }
 void ReturnHold(const CublasHold&) {}
-void NoteCudnn() {}
+void NoteCudnn(const LibraryUse::Cudnn&) {}
+void NoteCudnnPlan(const std::string& graph) { remembered.cudnn_plans.push_back(graph); }
 
 }  // namespace ashlar::hollow
 

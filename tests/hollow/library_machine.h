@@ -17,6 +17,7 @@ struct Remembered {
   std::vector<void*> launches;  // their streams
   std::vector<std::string> refused;
   std::vector<std::uint64_t> made_up;  // bytes
+  std::vector<std::string> cudnn_plans;
   std::vector<std::size_t> allocated;  // bytes of cudaMalloc
   std::size_t freed = 0;
 };

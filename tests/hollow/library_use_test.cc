@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -22,11 +24,10 @@ TEST(LibraryUseTest, HandlesCountByDeviceWhenTheyAreMost) {
 
 TEST(LibraryUseTest, CommunicatorsAreThoseThatWereThereTogether) {
   LibraryUse use;
+  use.Remove(use.AddCommunicator({.ranks = 4}));
   const int first = use.AddCommunicator({.ranks = 8});
-  use.Suspend(first);
-  const int second = use.AddCommunicator({.ranks = 2});
   EXPECT_EQ(use.Most().communicators.size(), 1U) << "one was gone before the other came";
-  use.Resume(first);
+  const int second = use.AddCommunicator({.ranks = 2});
   use.NoteCollective(first);
   use.NotePeer(second, 1);
   use.NotePeer(second, 1);
@@ -35,6 +36,40 @@ TEST(LibraryUseTest, CommunicatorsAreThoseThatWereThereTogether) {
   ASSERT_EQ(most.communicators.size(), 2U);
   EXPECT_TRUE(most.communicators[0].has_collectives);
   EXPECT_EQ(most.communicators[1].peers.size(), 1U);
+}
+
+TEST(LibraryUseTest, ASuspendedCommunicatorCountsBesideThoseThatAreNot) {
+  LibraryUse use;
+  const int first = use.AddCommunicator({.ranks = 8});
+  use.Suspend(first);
+  const int second = use.AddCommunicator({.ranks = 2});
+  const LibraryUse::Summary beside = use.Most();
+  ASSERT_EQ(beside.communicators.size(), 2U);
+  EXPECT_EQ(beside.communicators[0].ranks, 2);
+  EXPECT_FALSE(beside.communicators[0].is_suspended);
+  EXPECT_EQ(beside.communicators[1].ranks, 8);
+  EXPECT_TRUE(beside.communicators[1].is_suspended);
+  use.Resume(first);
+  use.Suspend(second);
+  ASSERT_EQ(use.Most().communicators.size(), 2U);
+  EXPECT_FALSE(use.Most().communicators[0].is_suspended) << "both were active together";
+  EXPECT_FALSE(use.Most().communicators[1].is_suspended);
+  use.Remove(first);
+  use.Suspend(first);  // of what is gone nothing stays
+  EXPECT_EQ(use.Most().communicators.size(), 2U);
+}
+
+TEST(LibraryUseTest, PlansOfCudnnAreKeptOnceEachAndNotWithoutEnd) {
+  LibraryUse use;
+  use.AddCudnn({.library = "/lib/libcudnn.so.9", .device = "{}"});
+  use.AddCudnn({.library = "/other"});
+  use.NoteCudnnPlan("");
+  for (std::size_t i = 0; i < LibraryUse::kMostGraphs + 2; ++i) use.NoteCudnnPlan(std::to_string(i));
+  use.NoteCudnnPlan("1");
+  const LibraryUse::Cudnn cudnn = use.Most().cudnn;
+  EXPECT_EQ(cudnn.library, "/lib/libcudnn.so.9");
+  EXPECT_EQ(cudnn.graphs.size(), LibraryUse::kMostGraphs);
+  EXPECT_EQ(cudnn.more, 2U);
 }
 
 TEST(LibraryUseTest, AForkedChildKnowsNothingOfTheParentsCommunicators) {
@@ -56,6 +91,7 @@ TEST(LibraryUseTest, ThreadsMayCallAtOnce) {
         const int number = use.AddCommunicator({});
         use.NoteCollective(number);
         use.Suspend(number);
+        use.Remove(number);
         use.AddCublas(0);
         use.RemoveCublas(0);
       }

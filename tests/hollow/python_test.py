@@ -262,27 +262,6 @@ class Start(unittest.TestCase):
         self.assertEqual(Run(code, jax, ASHLAR_HOLLOW_RUN="run").out, "True\n")
         self.assertEqual(Run(code, jax).out, "False\n")
 
-    def test_vllm_s_own_sums_are_told_once_it_has_measured(self):
-        worker = """
-            class Worker(object):
-                def determine_available_memory(self):
-                    self.peak_activation_memory, self.available_kv_cache_memory_bytes, self.requested_memory = 3, 8.5, 12
-                    return 8
-        """
-        names = ("vllm/__init__.py", "vllm/v1/__init__.py", "vllm/v1/worker/__init__.py")
-        vllm = dict({name: "" for name in names}, **{"vllm/v1/worker/gpu_worker.py": worker})
-        code = """
-            import json, os
-            from vllm.v1.worker.gpu_worker import Worker
-            worker = Worker()
-            worker.model_runner = type("Runner", (), {"model_memory_usage": 5})
-            print(worker.determine_available_memory(), open(os.environ["ASHLAR_RECORD"] + "/vllm-%d.json" % os.getpid()).read())
-        """
-        run = Run(textwrap.dedent(code), vllm, ASHLAR_HOLLOW_RUN="run")
-        answer, _, told = run.out.partition(" ")
-        self.assertEqual(answer, "8", run.err)
-        self.assertEqual(json.loads(told), {"weights_bytes": 5, "activations_bytes": 3, "kv_cache_bytes": 8, "requested_bytes": 12})
-
     def test_a_spec_may_be_looked_up_without_an_import(self):
         run = Run("import importlib.util as u; u.find_spec('torch'); " + USES.replace("\n", "; "))
         self.assertEqual(run.files(), ["history-PID.pickle", "info-PID.json"])

@@ -241,19 +241,23 @@ TEST_F(DryRunReportTest, ValuesOfLinesAreToldAndThoseThatNothingRead) {
       HasSubstr("a.py:1 read no value of the device; no line of a PyTorch program did"));
 }
 
-TEST_F(DryRunReportTest, WhatVllmMeasuredOfItselfIsInTheAccount) {
+TEST_F(DryRunReportTest, WhatEnginesCountOfThemselvesIsInTheAccount) {
   const json sums = {{"weights_bytes", 3 * kGiB},
                      {"activations_bytes", kGiB},
                      {"graphs_bytes", 0},
                      {"kv_cache_bytes", 8 * kGiB},
                      {"requested_bytes", 13 * kGiB}};
   const std::string program =
-      Program(LeavingText("process-7.json", Books(13 * kGiB)) + LeavingText("vllm-7.json", sums));
+      Program(LeavingText("process-7.json", Books(13 * kGiB)) + LeavingText("vllm-7.json", sums) +
+              LeavingText("sglang-7.json", {{"weights_bytes", kGiB}, {"kv_cache_bytes", 2 * kGiB}, {"tokens", 8192}}));
   EXPECT_THAT(
       Unwrapped(Run("dry-run --capacity 16GiB -- " + program).error),
-      HasSubstr("vLLM of process 7, as it measured itself: weights 3.00 GiB, activations 1.00 GiB, CUDA graphs 0 "
-                "B, KV cache 8.00 GiB of the 13.00 GiB that it asks for"));
+      AllOf(
+          HasSubstr("vLLM of process 7, as it measured itself: weights 3.00 GiB, activations 1.00 GiB, CUDA graphs 0 "
+                    "B, KV cache 8.00 GiB of the 13.00 GiB that it asks for"),
+          HasSubstr("SGLang of process 7, as it counts itself: weights 1.00 GiB, KV cache 2.00 GiB for 8,192 tokens")));
   EXPECT_EQ(JsonOf("--capacity 16GiB", program)["processes"][0]["vllm"], sums);
+  EXPECT_EQ(JsonOf("--capacity 16GiB", program)["processes"][0]["sglang"]["tokens"], 8192);
 }
 
 TEST_F(DryRunReportTest, LibrariesBesidePyTorchsAllocatorAreTold) {
@@ -425,7 +429,8 @@ TEST_F(DryRunReportTest, JsonIsAsItsSchemaSays) {
       JsonOf("--device A100-40GB", Program(Training(39 * kGiB) + Leaving("oom-7-1.pickle", OutOfMemorySnapshot()), 1)),
       JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", tight))),
       JsonOf("", Program(LeavingText("process-7.json", books) + LeavingJax(kGiB, "") +
-                         LeavingText("vllm-7.json", {{"kv_cache_bytes", 1}}))),
+                         LeavingText("vllm-7.json", {{"kv_cache_bytes", 1}}) +
+                         LeavingText("sglang-7.json", {{"kv_cache_bytes", 1}}))),
       JsonOf("--capacity 16GiB --value a.py:1=3",
              Program(LeavingText("process-7.json", books) + LeavingText("info-7.json", reading))),
       JsonOf("--capacity 16GiB --ranks 2 --roles 0",

@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/launcher/launched_test.h"
 
 namespace ashlar {
@@ -41,6 +43,19 @@ TEST_F(DryRunCommandTest, TheProgramsOutputAndExitCodeAreItsOwn) {
   EXPECT_EQ(markdown.error, "said\n") << "beside the answer";
   const Result input = Run("dry-run -- cat", "< " + Write("input", "from the user\n"));
   EXPECT_EQ(input.out, "from the user\n");
+}
+
+// As of SGLang, whose scheduler has the memory: a device's peak is the same for each process on it.
+TEST_F(DryRunCommandTest, OfTheProcessesOnADeviceTheOneThatHoldsMostByItselfIsExplained) {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  std::string lines;
+  for (const auto& [pid, bytes] : {std::pair("7", kGiB / 8), std::pair("8", kGiB)}) {
+    lines += LeavingText(absl::StrCat("process-", pid, ".json"), Books(3 * kGiB)) +
+             LeavingText(absl::StrCat("info-", pid, ".json"), Info(nullptr, bytes)) +
+             Leaving(absl::StrCat("history-", pid, ".pickle"), OutOfMemorySnapshot());
+  }
+  EXPECT_THAT(Run("dry-run --capacity 16GiB -- " + Script("program", lines)).error,
+              HasSubstr("explained below: process 8"));
 }
 
 // As time, torchrun and others take it: its words are its own from its name on.

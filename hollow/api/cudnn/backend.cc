@@ -8,10 +8,12 @@
 #include <string_view>
 #include <utility>
 
+#include "hollow/api/cudnn/backend_text.h"
 #include "hollow/api/cudnn/cudnn.h"
 #include "hollow/api/objects.h"
 #include "hollow/api/sizes.h"
 #include "hollow/api/surface.h"
+#include "hollow/process/process.h"
 
 namespace ashlar::hollow {
 namespace {
@@ -98,6 +100,9 @@ BackendAnswer FoundConfig(const BackendDescriptor& heuristic) {
   engine->finalized = true;
   if (const auto graph = heuristic.attributes.find(kHeuristicGraph); graph != heuristic.attributes.end()) {
     engine->attributes[kEngineGraph] = graph->second;
+  }
+  if (const auto mode = heuristic.attributes.find(kHeuristicMode); mode != heuristic.attributes.end()) {
+    engine->attributes[kHeuristicMode] = mode->second;
   }
   engine->attributes[kEngineIndex] = *Int64(0);
   auto config = std::make_shared<BackendDescriptor>();
@@ -302,6 +307,7 @@ ASHLAR_SURFACE int cudnnBackendFinalize(void* descriptor) {
   BackendDescriptor* mine = backend_descriptors.Find(descriptor);
   if (mine == nullptr || !IsComplete(*mine)) return CudnnBadParam();
   mine->finalized = true;
+  if (mine->kind == kExecutionPlanKind) NoteCudnnPlan(QuestionOf(*mine));
   return kCudnnSuccess;
 }
 ASHLAR_SURFACE int cudnnBackendSetAttribute(void* descriptor, int name, int type, std::int64_t count,

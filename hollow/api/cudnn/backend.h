@@ -17,6 +17,8 @@ namespace ashlar::hollow {
 
 struct BackendDescriptor;
 
+inline constexpr int kHeuristicMode = 200;  // CUDNN_ATTR_ENGINEHEUR_MODE; an engine that was found has it as well
+
 struct BackendAttribute {
   int type = 0;  // cudnnBackendAttributeType_t
   std::int64_t count = 0;

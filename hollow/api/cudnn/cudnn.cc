@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "hollow/api/cudnn/backend_text.h"
 #include "hollow/api/objects.h"
 #include "hollow/api/real_library.h"
 #include "hollow/api/sizes.h"
@@ -83,7 +84,9 @@ ASHLAR_SURFACE int cudnnCreate(void** handle) {
   if (handle == nullptr) return CudnnBadParam();
   if (cudaFree(nullptr) != 0) return CudnnNotInitialized();  // it makes the device's context, as the library does
   *handle = cudnn_handles.Make();
-  NoteCudnn();
+  NoteCudnn({.library = RealPath("libcudnn.so."),
+             .cublaslt = RealPath("libcublasLt.so."),
+             .device = CudnnDeviceText(TheSettings(), 0)});
   return kCudnnSuccess;
 }
 ASHLAR_SURFACE int cudnnDestroy(void* handle) {

@@ -399,7 +399,7 @@ void NcclCommunicator::Abort() {
   if (error_ == NcclResult::kSuccess) error_ = NcclResult::kInvalidUsage;  // of who calls on it yet
   planned_by_.reset();
   meeting_.reset();
-  if (use_ >= 0) TheProcess().library_use.Suspend(use_);
+  if (use_ >= 0) TheProcess().library_use.Remove(use_);
 }
 
 NcclResult NcclCommunicator::Suspend() {

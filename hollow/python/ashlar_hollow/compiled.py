@@ -32,6 +32,18 @@ def _watch_inductor(torch, known):
     imports.after("torch._inductor.codecache", watch)
 
 
+class _Hooks(list):
+    """The hooks of a kernel, ours among them. Ours is in no copy: a pickled kernel, as torch.compile keeps them on disk, is as it is
+    without us."""
+
+    def __init__(self, hooks, ours):
+        list.__init__(self, [hook for hook in hooks if hook is not ours] + [ours])
+        self.ours = ours
+
+    def __reduce_ex__(self, protocol):
+        return list, ([hook for hook in self if hook is not self.ours],)
+
+
 def _watch_triton(torch, known):
     def forget(*args, **kwargs):
         for value in list(args) + list(kwargs.values()):
@@ -39,12 +51,12 @@ def _watch_triton(torch, known):
                 known.forget(value)  # which of them it writes is not told
 
     def hooks(kernel):
+        if not isinstance(vars(kernel)["pre_run_hooks"], _Hooks):  # it was unpickled
+            set_hooks(kernel, vars(kernel)["pre_run_hooks"])
         return vars(kernel)["pre_run_hooks"]
 
     def set_hooks(kernel, given):
-        vars(kernel)["pre_run_hooks"] = given
-        if forget not in given:
-            given.append(forget)
+        vars(kernel)["pre_run_hooks"] = _Hooks(given, forget)
 
     def watch(module):
         kernel = module.JITFunction

@@ -40,6 +40,30 @@ def _memory_of_vllm(worker):
     vllm_memory.watch(worker, settings.record_folder())
 
 
+def _memory_of_sglang(runner):
+    from . import sglang_memory
+
+    sglang_memory.watch(runner, settings.record_folder())
+
+
+def _ends_of_sglang(scheduler):
+    from . import sglang_end
+
+    sglang_end.answer(scheduler)
+
+
+def _kills_of_sglang(common):
+    from . import sglang_end
+
+    sglang_end.ask(common)
+
+
+def _kernels_of_sglang(loader):
+    from . import sglang_kernels
+
+    sglang_kernels.watch(loader)
+
+
 def _skip_init(torch):
     from . import fresh
 
@@ -72,6 +96,10 @@ def start():
         imports.after("torch", _values)
         imports.after("jax._src.hardware_utils", _devices_of_jax)
         imports.after("vllm.v1.worker.gpu_worker", _memory_of_vllm)
+        imports.after("sglang.kernels.jit.utils.compile.loader", _kernels_of_sglang)
+        imports.after("sglang.srt.model_executor.model_runner", _memory_of_sglang)
+        imports.after("sglang.srt.managers.scheduler", _ends_of_sglang)
+        imports.after("sglang.srt.utils.common", _kills_of_sglang)
     if os.environ.get(settings.RANKS):
         from . import ranks
 

@@ -139,6 +139,14 @@ class Vllm:
 
 
 @dataclasses.dataclass(frozen=True)
+class Sglang:
+    weights_bytes: int  # Of the model.
+    kv_cache_bytes: int  # What it took for its KV cache.
+    requested_bytes: int  # Of the device, by its mem_fraction_static.
+    tokens: int  # That its KV cache has room for.
+
+
+@dataclasses.dataclass(frozen=True)
 class Process:
     pid: int  # The process's number.
     rank: Optional[int]  # Of a job of several.
@@ -148,6 +156,7 @@ class Process:
     torch: Optional[Torch]  # What PyTorch's allocator says; null without PyTorch.
     jax: Optional[Jax]  # What JAX's allocator says at the end; null without JAX.
     vllm: Optional[Vllm]  # What vLLM measured of itself before it made its KV cache; null where it did not.
+    sglang: Optional[Sglang]  # What SGLang counted of itself once it had its KV cache; null where it did not.
 
 
 @dataclasses.dataclass(frozen=True)

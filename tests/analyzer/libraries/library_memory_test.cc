@@ -39,6 +39,18 @@ TEST(LibraryMemoryTest, AHandleOfCublasTakesWhatItWasSeenToTakeOnAnH200) {
   EXPECT_THAT(there[0].source, HasSubstr("2 handles of 66 MiB"));
 }
 
+TEST(LibraryMemoryTest, CudnnTakesUpToTheLargestWorkspaceThatItNames) {
+  CudnnUse use{.plans = 1200, .answered = 1199, .most_bytes = 30 * kMiB, .version = 92400};
+  const MemoryPart part = LibraryParts({.has_cudnn = true, .cudnn = use}, kCardOf90)[0];
+  EXPECT_EQ(part.bytes.least_bytes, 0U);
+  EXPECT_EQ(part.bytes.most_bytes, 30 * kMiB);
+  EXPECT_THAT(part.source, HasSubstr("1,199 of 1,200 plans, by the heuristics of cuDNN 9.24 without a device"));
+  use = {.plans = 2, .why_not = "its library could not be loaded"};
+  EXPECT_THAT(LibraryParts({.has_cudnn = true, .cudnn = use}, kCardOf90)[0].source,
+              HasSubstr("it was not asked: its library could not be loaded"));
+  EXPECT_EQ(LibraryParts({.has_cudnn = true}, kCardOf90)[0].mark, "assumed");
+}
+
 TEST(LibraryMemoryTest, ElsewhereItTakesItsWorkspaceAtLeast) {
   EXPECT_EQ(LibraryParts({.cublas_handles = 1}, kCardOf80)[0].bytes.least_bytes, 4 * kMiB);
   EXPECT_EQ(LibraryParts({.cublas_handles = 1}, {10, 0})[0].bytes.least_bytes, 32 * kMiB);

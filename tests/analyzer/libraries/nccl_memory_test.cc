@@ -58,6 +58,27 @@ TEST(NcclMemoryTest, MegatronsGroupsAreAsTheyWereSeen) {
   EXPECT_FALSE(Holds(Of({two}), 7 * kGB)) << "one pair does not explain it";
 }
 
+// What stays of suspended communicators. github.com/NVIDIA/nccl pull request 2060: 3.47 GB of a Megatron-LM workload,
+// and 1.59 GB once channels gave theirs back as well; its ranks, cards and groups are not told, so Megatron's ten
+// groups on H100 are taken. github.com/sgl-project/sglang pull request 30908: 8 GB200 (TP 8) gave 576 MiB each back.
+TEST(NcclMemoryTest, WhatASuspendedCommunicatorKeepsIsAsItWasSeen) {
+  const auto all = [](bool is_suspended) {
+    return CommunicatorUse{.ranks = 8, .has_collectives = true, .is_suspended = is_suspended};
+  };
+  const CommunicatorUse two{.ranks = 2, .has_collectives = true, .is_suspended = true};
+  const CommunicatorUse four{.ranks = 4, .has_collectives = true, .is_suspended = true};
+  const CommunicatorUse pipeline{.ranks = 2, .peers = 1, .is_suspended = true};
+  const BytesBetween megatron = Of({all(true), two, two, pipeline, two, four, four, two, two, four});
+  EXPECT_TRUE(Holds(megatron, 3'470'000'000)) << FormatBytes(megatron.most_bytes);
+  EXPECT_TRUE(Holds(megatron, 1'590'000'000));
+  EXPECT_FALSE(Holds(Of({all(true), two}), 3'470'000'000)) << "two groups do not explain it";
+
+  constexpr gpus::Capability kBlackwell{10, 0};
+  const BytesBetween before = Of({all(false)}, kBlackwell), after = Of({all(true)}, kBlackwell);
+  EXPECT_TRUE(Holds({before.least_bytes - after.least_bytes, before.most_bytes - after.most_bytes}, 576 * kMiB));
+  EXPECT_EQ(Of({{.ranks = 2, .peers = 1, .is_suspended = true}}).least_bytes, 0U);
+}
+
 // docs/measurements/h200.md.
 TEST(NcclMemoryTest, OneRankTakesWhatItWasMeasuredToTake) {
   EXPECT_EQ(Of({{.ranks = 1, .has_collectives = true}}).most_bytes, 558 * kMiB);
@@ -91,8 +112,10 @@ TEST(NcclMemoryTest, WithoutLinksNothingIsSure) {
 }
 
 TEST(NcclMemoryTest, TheSourceNamesWhatItIsWorkedOutOf) {
-  EXPECT_THAT(NcclSource({.communicators = {{.ranks = 8, .has_collectives = true}, {.ranks = 2, .peers = 1}}}),
-              HasSubstr("2 communicators (8 ranks, collectives; 2 ranks, 1 peer), 2 to 32 channels, 12.00 MiB a"));
+  EXPECT_THAT(
+      NcclSource(
+          {.communicators = {{.ranks = 8, .has_collectives = true}, {.ranks = 2, .peers = 1, .is_suspended = true}}}),
+      HasSubstr("2 communicators (8 ranks, collectives; 2 ranks, 1 peer, suspended), 2 to 32 channels, 12.00 MiB a"));
 }
 
 }  // namespace

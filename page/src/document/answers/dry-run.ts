@@ -79,6 +79,7 @@ export type Process = {
   torch: Torch | null;
   jax: Jax | null;
   vllm: Vllm | null;
+  sglang: Sglang | null;
 };
 
 export type Books = {
@@ -136,6 +137,13 @@ export type Vllm = {
   graphs_bytes: number;
   kv_cache_bytes: number;
   requested_bytes: number;
+};
+
+export type Sglang = {
+  weights_bytes: number;
+  kv_cache_bytes: number;
+  requested_bytes: number;
+  tokens: number;
 };
 
 export type Cards = {
