@@ -47,10 +47,10 @@ TEST_F(DryRunCommandTest, TheProgramsOutputAndExitCodeAreItsOwn) {
 
 // As of SGLang, whose scheduler has the memory: a device's peak is the same for each process on it.
 TEST_F(DryRunCommandTest, OfTheProcessesOnADeviceTheOneThatHoldsMostByItselfIsExplained) {
-  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  constexpr std::uint64_t kOneGiB = std::uint64_t{1} << 30;
   std::string lines;
-  for (const auto& [pid, bytes] : {std::pair("7", kGiB / 8), std::pair("8", kGiB)}) {
-    lines += LeavingText(absl::StrCat("process-", pid, ".json"), Books(3 * kGiB)) +
+  for (const auto& [pid, bytes] : {std::pair("7", kOneGiB / 8), std::pair("8", kOneGiB)}) {
+    lines += LeavingText(absl::StrCat("process-", pid, ".json"), Books(3 * kOneGiB)) +
              LeavingText(absl::StrCat("info-", pid, ".json"), Info(nullptr, bytes)) +
              Leaving(absl::StrCat("history-", pid, ".pickle"), OutOfMemorySnapshot());
   }
