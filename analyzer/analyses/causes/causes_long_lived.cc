@@ -75,14 +75,19 @@ DataOfLine MostDataOfALine(const CauseContext& context, const Indices& data) {
 CauseFinding DataByOwner(const CauseContext& context, const HeldByName& held, const ProgramMemory& memory) {
   constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
   constexpr double kLeastDataShare = 0.2;
+  const TorchStacks frames(*context.history->timeline, context.history->stacks);
   std::vector<Variable> data;
   std::uint64_t bytes = 0;
+  // What a pass made for those after it, as a cache of keys and values, is a model's own.
+  const auto is_from_the_setup = [&](std::size_t index) {
+    if (memory.Current() == nullptr) return true;
+    const trace::StackId stack = context.history->timeline->blocks()[index].stack;
+    return IsFromTheSetup(context, memory, index) && !frames.Of(stack).is_forward;
+  };
   for (Variable& variable : VariablesOf(held)) {
     const bool is_data = variable.role == OwnerRole::kVariable && !variable.IsOfRunningPass(held) &&
                          IsShareOf(variable.bytes, kLeastTensorShare, AllocatedBytes(context)) &&
-                         std::all_of(variable.blocks.begin(), variable.blocks.end(), [&](std::size_t index) {
-                           return memory.Current() == nullptr || IsFromTheSetup(context, memory, index);
-                         });
+                         std::all_of(variable.blocks.begin(), variable.blocks.end(), is_from_the_setup);
     if (!is_data) continue;
     bytes += variable.bytes;
     data.push_back(std::move(variable));
