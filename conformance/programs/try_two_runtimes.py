@@ -1,4 +1,4 @@
-"""CUDA's runtimes of two major versions in one process: what one allocates the other frees, and each has its own layouts.
+"""CUDA's runtimes of two versions in one process: what one allocates the other frees, and each has its own layouts.
 
     python try_two_runtimes.py libcudart.so.12 libcudart.so.13     in the order in which they are to be opened
 """
