@@ -1,13 +1,13 @@
 """Frameworks that do not call CUDA as PyTorch does: they run over the hollow device, or are refused in one line.
 
 CuPy, RMM and cuda.bindings have a CUDA runtime linked in, stripped of names in the last two. `did` says what such a
-program must have told of itself.
+program must have told of itself. A process may have the shared runtimes of two versions as well.
 """
 import glob
 import os
 
 import venvs
-from bench import AMPLE, PROGRAMS
+from bench import AMPLE, CONTEXT_BYTES, PROGRAMS
 from catalog import torchrun
 from rows import Row, Verdict
 from sizes import mib, seconds
@@ -35,7 +35,10 @@ LINKED = {
     'cuda.bindings': ('cuda-bindings', 'try_cuda_bindings.py', '', {
         'same_books': True, 'returned': 64 * MIB}),
     'JAX': ('jax', 'try_jax.py', '', {'shape': [256, 256]}),
+    'TensorFlow': ('tensorflow', 'try_tensorflow.py', 'libcusolver.so.11', {'epochs': 2, 'parameters': 7378890}),
 }
+# Bytes of a device's properties. CUDA 12 has a second name for its own, and the first as CUDA 11 has it.
+PROPERTIES = {'12 cudaGetDeviceProperties': 728, '12 cudaGetDeviceProperties_v2': 1032, '13 cudaGetDeviceProperties': 1008}
 
 
 def refusal(run):
@@ -81,7 +84,8 @@ def measure_linked(bench, environment, script, library, did):
     for key, wanted in did.items():
         verdict.equal(key, told.get(key), wanted)
     if 'failure' in told:
-        verdict.expect('memory' in told['failure'].lower(), f'the request that is too large: {told["failure"]!r}')
+        verdict.expect('memory' in told['failure'].lower() or 'OOM' in told['failure'],
+                       f'the request that is too large: {told["failure"]!r}')
     verdict.expect(run.report['peak_bytes'] > 0, 'it ran without the device')
     if 'peak_in_use' in told:
         (jax,) = [process['jax'] for process in run.report['processes']]
@@ -90,8 +94,30 @@ def measure_linked(bench, environment, script, library, did):
     return verdict
 
 
+def measure_two_runtimes(bench, order):
+    """The runtimes of CUDA 12 and 13, opened in that order by one process."""
+    python, verdict = venvs.python_of('torch-2.14.1'), Verdict()
+    paths = {'12': libraries_of(venvs.python_of('cuda12'), 'libcudart.so.12'), '13': libraries_of(python, 'libcudart.so.13')}
+    run = bench.dry_run(python, ['try_two_runtimes.py'] + [path for major in order for path in paths[major]], AMPLE,
+                        cwd=PROGRAMS, keeps=False)
+    verdict.cells['time'] = seconds(run.seconds)
+    if run.code != 0:
+        verdict.failures.append(f'it ended with {run.code}: {refusal(run) or run.last_line}')
+        return verdict
+    (told,) = run.told
+    for key, wanted in {'majors': [int(major) for major in order], 'same_books': True, 'held': 192 * MIB, 'returned': True,
+                        'properties': PROPERTIES}.items():
+        verdict.equal(key, told[key], wanted)
+    verdict.equal('peak of the device', run.report['peak_bytes'], 192 * MIB + CONTEXT_BYTES)
+    verdict.cells.update({'seen': 'runs', 'peak of the device': mib(run.report['peak_bytes'])})
+    return verdict
+
+
 def rows():
     return [Row('others', name, 15, lambda bench, a=arguments: measure(bench, *a), is_usual=False)
             for name, arguments in TRIED.items()] + \
            [Row('others', name, 20, lambda bench, a=arguments: measure_linked(bench, *a), is_usual=False)
-            for name, arguments in LINKED.items()]
+            for name, arguments in LINKED.items()] + \
+           [Row('others', f'the runtimes of CUDA {one} and {other} in one process', 5,
+                lambda bench, order=(one, other): measure_two_runtimes(bench, order), is_usual=False)
+            for one, other in (('12', '13'), ('13', '12'))]

@@ -26,6 +26,7 @@ WANTED = {
     'cuda-core': ['cuda-core[cu13]', 'nvidia-cuda-nvrtc', 'numpy'],
     'onnxruntime': ['onnxruntime-gpu[cuda,cudnn]', 'onnx'],
     'jax': ['jax[cuda13]'],
+    'tensorflow': ['tensorflow[and-cuda]==2.21.0'],
     'cupy-14': ['cupy-cuda13x[ctk]', 'numpy'],
     'cupy-13': ['cupy-cuda12x==13.6.0', 'numpy<2.4', 'nvidia-cuda-nvrtc-cu12', 'nvidia-cuda-runtime-cu12', 'nvidia-cublas-cu12',
                 'nvidia-cusolver-cu12', 'nvidia-cusparse-cu12', 'nvidia-cufft-cu12', 'nvidia-curand-cu12'],
