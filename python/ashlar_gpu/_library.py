@@ -76,8 +76,15 @@ class SleepReport(ctypes.Structure):
                 ("kept_file_bytes", ctypes.c_uint64), ("left_bytes", ctypes.c_uint64)]
 
 
+class SharedPage(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("address", ctypes.c_void_p), ("size_bytes", ctypes.c_uint64),
+                ("file", ctypes.c_int32)]
+
+
 StreamFilter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 ReleaseContext = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+AllocateSegment = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+FreeSegment = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 VisitStatistic = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
 FreeMemory = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 Visit = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)  # of segments, pools and events: the struct's address
@@ -99,6 +106,7 @@ SIGNATURES = {
     "free": (_STATUS, [_HANDLE, _MEMORY]),
     "record_stream": (_STATUS, [_HANDLE, _MEMORY, _STREAM]),
     "find_block": (_STATUS, [_HANDLE, _MEMORY, ctypes.POINTER(Block)]),
+    "share_page": (_STATUS, [_HANDLE, _MEMORY, ctypes.POINTER(SharedPage)]),
     "holds": (ctypes.c_int, [_HANDLE, _MEMORY]),
     "may_hold": (ctypes.c_int, [_HANDLE, _MEMORY]),
     "allocate_at": (_STATUS, [_HANDLE, _MEMORY, _SIZE, _SIZE]),
@@ -113,6 +121,7 @@ SIGNATURES = {
     "release_pool": (_STATUS, [_HANDLE, Pool]),
     "pool_users": (_U64, [_HANDLE, Pool]),
     "configure_pool": (_STATUS, [_HANDLE, Pool, ctypes.c_int, ctypes.c_int]),
+    "set_pool_memory": (_STATUS, [_HANDLE, Pool, AllocateSegment, FreeSegment, ctypes.c_void_p, ReleaseContext]),
     "begin_pool": (_STATUS, [_HANDLE, Pool, ctypes.c_int32, StreamFilter, ctypes.c_void_p, ReleaseContext]),
     "end_pool": (_STATUS, [_HANDLE, Pool]),
     "begin_capture": (_STATUS, [_HANDLE, Pool]),

@@ -124,8 +124,8 @@ class Engines(unittest.TestCase):
                 if is_deaf:
                     import signal
                     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
-                pipe.send("ready")
                 try:
+                    pipe.send("ready")
                     while True: time.sleep(0.01)
                 except Exception: pass
                 finally: pipe.send("ended")

@@ -40,7 +40,7 @@ class HeaderTest(unittest.TestCase):
 
     def test_structs_have_the_header_s_fields_in_its_order(self):
         for struct, name in ((c.OpenOptions, "open_options"), (c.Block, "block"), (c.Statistics, "statistics"),
-                             (c.Pool, "pool"), (c.SleepOptions, "sleep_options"), (c.SleepReport, "sleep_report")):
+                             (c.Pool, "pool"), (c.SharedPage, "shared_page"), (c.SleepOptions, "sleep_options"), (c.SleepReport, "sleep_report")):
             body = re.search(r"typedef struct ashlar_%s \{(.*?)\}" % name, self.text, re.S).group(1)
             fields = re.findall(r"(\w+)\s*[,;]", body)
             self.assertEqual(fields, [field[0] for field in struct._fields_], name)

@@ -80,9 +80,8 @@ CauseFinding DataByOwner(const CauseContext& context, const HeldByName& held, co
   std::uint64_t bytes = 0;
   // What a pass made for those after it, as a cache of keys and values, is a model's own.
   const auto is_from_the_setup = [&](std::size_t index) {
-    if (memory.Current() == nullptr) return true;
-    const trace::StackId stack = context.history->timeline->blocks()[index].stack;
-    return IsFromTheSetup(context, memory, index) && !frames.Of(stack).is_forward;
+    if (frames.Of(context.history->timeline->blocks()[index].stack).is_forward) return false;
+    return memory.Current() == nullptr || IsFromTheSetup(context, memory, index);
   };
   for (Variable& variable : VariablesOf(held)) {
     const bool is_data = variable.role == OwnerRole::kVariable && !variable.IsOfRunningPass(held) &&

@@ -108,7 +108,7 @@ TEST_F(AbsentPeersTest, AReportTellsOfTheWholeCommunicator) {
     ASSERT_EQ(Receive(buffer, 2, communicator), 0);
   });
   EXPECT_EQ(Report()["library_use"]["nccl"]["communicators"][0],
-            (nlohmann::json{{"device", 0}, {"ranks", 4}, {"collectives", true}, {"peers", 1}}));
+            (nlohmann::json{{"device", 0}, {"ranks", 4}, {"collectives", true}, {"peers", 1}, {"suspended", false}}));
 }
 
 TEST_F(AbsentPeersTest, ASplitAsksThoseThatAreNotThereAndIsRefused) {

@@ -47,8 +47,9 @@ TEST_F(NcclMemoryTest, AReportTellsWhatCommunicatorsWereCalledFor) {
   EXPECT_GT(nccl["version"], 0);
   ASSERT_EQ(nccl["communicators"].size(), 2U);
   for (int rank = 0; rank < 2; ++rank) {
-    EXPECT_EQ(nccl["communicators"][rank],
-              (nlohmann::json{{"device", rank}, {"ranks", 2}, {"collectives", true}, {"peers", 1}}));
+    EXPECT_EQ(
+        nccl["communicators"][rank],
+        (nlohmann::json{{"device", rank}, {"ranks", 2}, {"collectives", true}, {"peers", 1}, {"suspended", false}}));
   }
 }
 
