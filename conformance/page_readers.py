@@ -126,6 +126,33 @@ SICK_AT_LAST = [
     Seed('lora_margins', '4.5GiB', ('outputs_kept',), True, has_bytes=False),
 ]
 
+# By a fifth.
+SICK_BY_NOW = [
+    Seed('speaker_verification', '5GiB', ('graph_kept_alive',), True, has_bytes=False),
+    Seed('session_recommender', '4GiB', ('graph_kept_alive',), True, has_bytes=False),
+    Seed('tumour_mining', '4GiB', ('outputs_kept',), True, has_bytes=False),
+    Seed('detector_logger', '3GiB', ('outputs_kept',), True, has_bytes=False),
+    Seed('trainer_tagging', '3GiB', ('eval_accumulates',), True, has_bytes=False),
+    Seed('landcover', '3GiB', ('eval_accumulates',), True, has_bytes=False),
+    Seed('mc_dropout_forecast', '4GiB', ('eval_without_no_grad',), True, has_bytes=False),
+    Seed('xray_retrieval', '5GiB', ('eval_without_no_grad',), True, has_bytes=False),
+    Seed('bird_calls', '4GiB', ('hooks_keep_activations',), True, has_bytes=False),
+    Seed('protein_adapter', '5GiB', ('optimizer_temporaries',), True, has_bytes=False),
+    Seed('latent_snapshots', '4GiB', ('model_copies',), True, has_bytes=False),
+    Seed('survival_folds', '4GiB', ('model_copies', 'outputs_kept'), True, has_bytes=False),
+    Seed('citation_graph', '3GiB', ('long_lived_tensor',), True, has_bytes=False),
+    Seed('batch_finder', '6GiB', ('exception_holds_frames',), True, has_bytes=False),
+    Seed('listener_sweep', '4GiB', ('reference_cycle',), True, has_bytes=False),
+    Seed('ctr_stages', '4GiB', ('optimizer_state',), True, has_bytes=False),
+    Seed('brain_unet', '6GiB', ('activations_saved',), True, has_bytes=False),
+    Seed('ecg_transformer', '5GiB', ('attention_scores',), True, has_bytes=False),
+    Seed('rerank_scoring', '4GiB', ('logits_spike',), True, has_bytes=False),
+    Seed('distil_speech', '3GiB', ('gradients_kept',), True, has_bytes=False),
+    Seed('resume_pretrain', '3GiB', ('loaded_twice',), True, has_bytes=False),
+    Seed('asr_labelling', '3GiB', ('growing_sizes', 'pinned_segment', 'not_expandable'), True, has_bytes=False),
+    Seed('embed_server', '4GiB', ('pinned_segment', 'outputs_kept'), True, has_bytes=False),
+]
+
 HEALTHY = [
     Seed('cyclegan_pool', '6GiB'),
     Seed('ppo_rollouts', '6GiB', conf=EXPANDABLE),
@@ -143,6 +170,12 @@ HEALTHY = [
     Seed('story_server', '3GiB'),
     Seed('fraud_sage', '3GiB', conf=EXPANDABLE),
     Seed('tcn_folds', '5GiB', conf=EXPANDABLE),
+    Seed('moco_queue', '3GiB'),
+    Seed('code_completion', '4GiB', conf=EXPANDABLE),
+    Seed('ppo_locomotion', '3GiB'),
+    Seed('lora_summaries', '4GiB'),
+    Seed('face_gan', '3GiB'),
+    Seed('traffic_chunks', '3GiB', conf=EXPANDABLE),
 ]
 
-PAGE_READERS = SICK + SICK_TOO + SICK_LATER + SICK_AT_LAST + HEALTHY
+PAGE_READERS = SICK + SICK_TOO + SICK_LATER + SICK_AT_LAST + SICK_BY_NOW + HEALTHY

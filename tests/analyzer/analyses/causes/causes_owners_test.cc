@@ -216,19 +216,6 @@ TEST(OwnedCausesTest, DataOnTheDeviceIsNamed) {
               {CauseKind::kOutputsKept, CauseKind::kModelCopies});
 }
 
-// A static cache of keys and values, which the first pass makes.
-TEST(OwnedCausesTest, WhatAPassMakesForThoseAfterItIsNotFromTheSetup) {
-  OwnedRun run;
-  run.Weights("model");
-  run.run().At({{"cache_utils.py", 282, "lazy_initialization"}, kOwnersForward, kMain});
-  for (int layer = 0; layer < 4; ++layer) run.Keep(kGiB, OwnerNamed("element", "cache.layers[]"));
-  for (int answer = 0; answer < 30; ++answer) {
-    run.run().At({{"serve.py", 20, "answer"}, kMain});
-    run.run().Free(run.run().Allocate(kMiB));
-  }
-  EXPECT_EQ(Diagnosis(run.Fail()).Of(CauseKind::kLongLivedTensor).finding, analyses::Finding::kAbsent);
-}
-
 // The lists that a multi-tensor optimizer works on have the sizes of the weights, and are gone after its step.
 TEST(OwnedCausesTest, WhatAnOptimizersStepWorksOnIsNoCopyOfTheWeights) {
   for (const bool is_step : {true, false}) {
