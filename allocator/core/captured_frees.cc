@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "allocator/policy/heap.h"
+
 namespace ashlar::core {
 
 bool CapturedFrees::MayComplete(const CapturedFree& free, Stream stream) {
