@@ -6,7 +6,7 @@ from seeds import (COPIES, EXCEPTION, EXPANDABLE, GRADIENTS, GRAPH, HOOKS, IS_FU
 
 EVAL_OUTPUTS = ('eval_accumulates', 'outputs_kept')
 
-SICK = [
+OF_FIRST_READER = [
     Seed('dcgan_average', '8GiB', GRAPH, True, IS_LEAK),
     Seed('latent_diffusion', '6GiB', GRADIENTS, True, IS_FULL),
     Seed('char_rnn_stream', '6GiB', GRAPH, True, IS_LEAK),
@@ -27,8 +27,8 @@ SICK = [
     Seed('segment_metric', '6GiB', EVAL_OUTPUTS, True, IS_LEAK),
 ]
 
-# By another reader: their bytes are not noted.
-SICK_TOO = [
+# Their bytes are not noted.
+OF_SECOND_READER = [
     Seed('variant_effect', '4GiB', ('outputs_kept', 'eval_accumulates'), True, has_bytes=False),
     Seed('anime_gan', '4GiB', ('graph_kept_alive',), True, has_bytes=False),
     Seed('cityseg', '4GiB', ('eval_accumulates', 'outputs_kept'), True, has_bytes=False),
@@ -62,8 +62,7 @@ SICK_TOO = [
     Seed('fewshot_maml', '4GiB', ('graph_kept_alive',), True, has_bytes=False),
 ]
 
-# By a third.
-SICK_LATER = [
+OF_THIRD_READER = [
     Seed('load_forecast', '6GiB', GRAPH, True, has_bytes=False),
     Seed('dcgan', '8GiB', GRAPH, True, has_bytes=False),
     Seed('ner_finetune', '5GiB', EVAL_OUTPUTS, True, has_bytes=False),
@@ -95,8 +94,7 @@ SICK_LATER = [
     Seed('keyframes', '5GiB', ('medium_requests', 'pinned_segment', 'not_expandable'), True, has_bytes=False),
 ]
 
-# By a fourth.
-SICK_AT_LAST = [
+OF_FOURTH_READER = [
     Seed('traffic_tbptt', '4GiB', ('graph_kept_alive',), True, has_bytes=False),
     Seed('lane_seg', '6GiB', ('graph_kept_alive',), True, has_bytes=False),
     Seed('dense_moco', '4GiB', ('outputs_kept',), True, has_bytes=False),
@@ -126,8 +124,7 @@ SICK_AT_LAST = [
     Seed('lora_margins', '4.5GiB', ('outputs_kept',), True, has_bytes=False),
 ]
 
-# By a fifth.
-SICK_BY_NOW = [
+OF_FIFTH_READER = [
     Seed('speaker_verification', '5GiB', ('graph_kept_alive',), True, has_bytes=False),
     Seed('session_recommender', '4GiB', ('graph_kept_alive',), True, has_bytes=False),
     Seed('tumour_mining', '4GiB', ('outputs_kept',), True, has_bytes=False),
@@ -178,4 +175,4 @@ HEALTHY = [
     Seed('traffic_chunks', '3GiB', conf=EXPANDABLE),
 ]
 
-PAGE_READERS = SICK + SICK_TOO + SICK_LATER + SICK_AT_LAST + SICK_BY_NOW + HEALTHY
+PAGE_READERS = OF_FIRST_READER + OF_SECOND_READER + OF_THIRD_READER + OF_FOURTH_READER + OF_FIFTH_READER + HEALTHY

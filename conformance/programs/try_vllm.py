@@ -5,34 +5,19 @@ of the device, on which its scheduler goes."""
 import json
 import os
 import sys
-import tempfile
+
+import small_llama
 
 os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
 os.environ["VLLM_USE_FLASHINFER_SAMPLER"] = "0"  # it would be compiled here, with headers of cuRAND
 
-MODEL = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "hidden_size": 1024,
-    "intermediate_size": 2816,
-    "num_hidden_layers": 8,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "vocab_size": 32000,
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-5,
-    "torch_dtype": "bfloat16",
-    "hidden_act": "silu",
-}
 TOKENS = 8
 
 
 def main():
     from vllm import LLM, SamplingParams
 
-    with tempfile.TemporaryDirectory() as folder:
-        with open(os.path.join(folder, "config.json"), "w") as out:
-            json.dump(MODEL, out)
+    with small_llama.folder() as folder:
         llm = LLM(folder, load_format="dummy", skip_tokenizer_init=True, max_model_len=1024,
                   enforce_eager="graphs" not in sys.argv)
     sampling = SamplingParams(max_tokens=TOKENS, temperature=0, detokenize=False, ignore_eos=True)

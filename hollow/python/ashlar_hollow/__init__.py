@@ -19,6 +19,7 @@ known       which bytes are known, and which of them are still in use
 composite   operations that a mode puts together otherwise
 backward    no values while the autograd engine runs
 compiled    what compiled code, graphs and kernels written in Python leave unknown
+told        what a library says of its own memory, as a file
 sglang_end  SGLang's scheduler ends before it is killed
 sglang_kernels kernels that SGLang could not build
 sglang_memory what SGLang took for its KV cache

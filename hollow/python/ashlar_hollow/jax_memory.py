@@ -8,9 +8,9 @@ backends that the program has made are asked. The interpreter keeps the error th
 """
 
 import atexit
-import json
-import os
 import sys
+
+from . import told as files
 
 NO_MEMORY = "RESOURCE_EXHAUSTED"
 
@@ -35,12 +35,8 @@ def _failure():
 
 def tell(folder):
     devices = list(_devices())
-    if not devices:
-        return
-    path = os.path.join(folder, "jax-%d.json" % os.getpid())
-    with open(path + ".part", "w") as file:
-        json.dump({"devices": devices, "out_of_memory": _failure()}, file)
-    os.rename(path + ".part", path)
+    if devices:
+        files.write("jax", {"devices": devices, "out_of_memory": _failure()}, folder)
 
 
 def install(folder):

@@ -7,11 +7,7 @@ runner counts for itself and is not told; nor is what a release names otherwise.
 Thread rule: that of the scheduler.
 """
 
-import json
-import os
-import sys
-
-from .unseen import during
+from . import told as files
 
 GIB = 1 << 30
 
@@ -36,24 +32,10 @@ def _bytes(of, name):
 
 def tell(runner, folder):
     told = sums(runner)
-    if not told.get("kv_cache_bytes") or getattr(runner, "is_draft_worker", False):
-        return
-    path = os.path.join(folder, "sglang-%d.json" % os.getpid())
-    with open(path + ".part", "w") as file:
-        json.dump(told, file)
-    os.rename(path + ".part", path)
+    if told.get("kv_cache_bytes") and not getattr(runner, "is_draft_worker", False):
+        files.write("sglang", told, folder)
 
 
 def watch(module, folder):
     """After the import of the model runner's module."""
-
-    def start(runner):
-        def end():
-            try:
-                tell(runner, folder)
-            except Exception as error:
-                sys.stderr.write("ashlar: SGLang does not tell its memory: %s: %s\n" % (type(error).__name__, error))
-
-        return end
-
-    module.ModelRunner.alloc_memory_pool = during(module.ModelRunner.alloc_memory_pool, start)
+    files.after(module.ModelRunner, "alloc_memory_pool", "SGLang", lambda runner: tell(runner, folder))

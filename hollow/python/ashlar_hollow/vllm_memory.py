@@ -7,11 +7,7 @@ These are attributes of its worker (vllm/v1/worker/gpu_worker.py), which it also
 Thread rule: that of the worker.
 """
 
-import json
-import os
-import sys
-
-from .unseen import during
+from . import told as files
 
 TOLD = {
     "activations_bytes": "peak_activation_memory",
@@ -29,24 +25,10 @@ def sums(worker):
 
 def tell(worker, folder):
     told = sums(worker)
-    if "kv_cache_bytes" not in told:
-        return  # its size was given, or it could not be measured
-    path = os.path.join(folder, "vllm-%d.json" % os.getpid())
-    with open(path + ".part", "w") as file:
-        json.dump(told, file)
-    os.rename(path + ".part", path)
+    if "kv_cache_bytes" in told:  # else its size was given, or it could not be measured
+        files.write("vllm", told, folder)
 
 
 def watch(module, folder):
     """After the import of the worker's module."""
-
-    def start(worker):
-        def end():
-            try:
-                tell(worker, folder)
-            except Exception as error:
-                sys.stderr.write("ashlar: vLLM does not tell its memory: %s: %s\n" % (type(error).__name__, error))
-
-        return end
-
-    module.Worker.determine_available_memory = during(module.Worker.determine_available_memory, start)
+    files.after(module.Worker, "determine_available_memory", "vLLM", lambda worker: tell(worker, folder))
