@@ -178,7 +178,8 @@ typedef void* (*ashlar_allocate_segment)(void* context, size_t bytes);
 typedef void (*ashlar_free_segment)(void* context, void* memory);
 /* The pool's segments come from these functions from now on; it is made on first use, with one user. They are never
  * expandable. `release` is called when the pool has ended and all its memory has gone back, or at once where the call
- * fails; under the same rule; NULL: nothing to do. ASHLAR_FAILED_PRECONDITION: it has memory already, or a tag. */
+ * fails; under the same rule; NULL: nothing to do. ASHLAR_INVALID_ARGUMENT: a function is
+ * NULL, or it is the default pool; ASHLAR_FAILED_PRECONDITION: it has memory already, or a tag. */
 ASHLAR_API ashlar_status ashlar_set_pool_memory(ashlar_allocator* allocator, ashlar_pool pool,
                                                 ashlar_allocate_segment allocate, ashlar_free_segment free_segment,
                                                 void* context, ashlar_release_context release);

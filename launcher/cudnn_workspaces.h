@@ -26,6 +26,8 @@ struct CudnnPlans {
   std::string device;             // JSON
   std::vector<std::string> graphs = {};
   std::uint64_t more = 0;  // plans that were not kept
+
+  bool operator==(const CudnnPlans&) const = default;
 };
 
 libraries::CudnnUse AskCudnn(const CudnnPlans& plans, std::chrono::milliseconds most);

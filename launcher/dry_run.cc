@@ -8,6 +8,7 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -76,11 +77,16 @@ std::string CardLacksKernels(const RunReport& report) {
                       absl::StrJoin(torch->archs, ", "), ")");
 }
 
+// Ranks mostly have the same plans: those are asked about once.
 void AskAboutPlans(RunResults& results) {
+  std::vector<const LibraryCalls*> asked;
   for (ProcessRun& run : results.runs) {
     if (!run.books.has_value()) continue;
     LibraryCalls& calls = run.books->library_calls;
-    calls.cudnn = AskCudnn(calls.cudnn_plans, kMostAsking);
+    const auto same = std::find_if(asked.begin(), asked.end(),
+                                   [&](const LibraryCalls* other) { return other->cudnn_plans == calls.cudnn_plans; });
+    calls.cudnn = same != asked.end() ? (*same)->cudnn : AskCudnn(calls.cudnn_plans, kMostAsking);
+    asked.push_back(&calls);
   }
 }
 

@@ -221,8 +221,11 @@ ashlar_status ashlar_configure_pool(ashlar_allocator* allocator, ashlar_pool poo
 ashlar_status ashlar_set_pool_memory(ashlar_allocator* allocator, ashlar_pool pool, ashlar_allocate_segment allocate,
                                      ashlar_free_segment free_segment, void* context, ashlar_release_context release) {
   return ashlar::c::Call([&]() -> absl::Status {
-    return allocator->allocator.SetPoolMemory(
-        ashlar::c::PoolOf(pool), std::make_shared<ashlar::c::PoolMemoryOfC>(allocate, free_segment, context, release));
+    auto memory = std::make_shared<ashlar::c::PoolMemoryOfC>(allocate, free_segment, context, release);
+    if (allocate == nullptr || free_segment == nullptr) {
+      return absl::InvalidArgumentError("ashlar_set_pool_memory: a function is NULL: a pool needs both");
+    }
+    return allocator->allocator.SetPoolMemory(ashlar::c::PoolOf(pool), std::move(memory));
   });
 }
 

@@ -29,6 +29,8 @@ void FreeOwn(void* context, void* memory) {
     (*static_cast<Owner*>(context))->raw_delete(memory);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ashlar: torch: the allocator of a MemPool did not take %p back: %s\n", memory, error.what());
+  } catch (...) {
+    std::fprintf(stderr, "ashlar: torch: the allocator of a MemPool did not take %p back\n", memory);
   }
 }
 

@@ -89,7 +89,7 @@ enum class CauseFix : std::uint8_t {
   kOneStream,       // all requests on one stream
   kSharedPool,      // one pool for all private pools; all requests in the default pool where there is one
   kGivenBack,       // with the bytes that others hold
-  kEmptyCache,      // with an emptied cache where a phase begins
+  kEmptyCache,      // with an emptied cache where an evaluation begins and ends
   kStateAsleep,     // the optimizer's state asleep while nothing is trained
 };
 

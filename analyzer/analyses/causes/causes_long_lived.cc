@@ -72,10 +72,10 @@ DataOfLine MostDataOfALine(const CauseContext& context, const Indices& data) {
 }
 
 // Data of the program that is there from the setup on, by the variables that hold it.
-CauseFinding DataByOwner(const CauseContext& context, const HeldByName& held, const ProgramMemory& memory) {
+CauseFinding DataByOwner(const CauseContext& context, const HeldByName& held, const ProgramMemory& memory,
+                         const TorchStacks& frames) {
   constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
   constexpr double kLeastDataShare = 0.2;
-  const TorchStacks frames(*context.history->timeline, context.history->stacks);
   std::vector<Variable> data;
   std::uint64_t bytes = 0;
   // What a pass made for those after it, as a cache of keys and values, is a model's own.
@@ -120,9 +120,10 @@ CauseFinding DataByLine(const CauseContext& context, const Indices& data, const 
 CauseFinding FindLongLived(const CauseContext& context) {
   constexpr CauseKind kKind = CauseKind::kLongLivedTensor;
   const ProgramMemory memory(context);
+  const TorchStacks frames(*context.history->timeline, context.history->stacks);
   const HeldByName* const held = context.history->Owners();
   if (held != nullptr && (memory.Current() != nullptr || context.history->leaks.empty())) {
-    CauseFinding data = DataByOwner(context, *held, memory);
+    CauseFinding data = DataByOwner(context, *held, memory, frames);
     if (data.finding == Finding::kFound) return data;
   }
   if (memory.Current() == nullptr) return Absent(kKind, "no pass forward was recorded before that moment");
@@ -132,7 +133,6 @@ CauseFinding FindLongLived(const CauseContext& context) {
   const auto is_weight = [&](std::size_t index) {
     return IsMadeUnder(context, index, IsModuleFrame) || memory.trained().count(memory.RequestedBytes(index)) > 0;
   };
-  const TorchStacks frames(*context.history->timeline, context.history->stacks);
   Indices large;
   Indices data;
   for (const std::size_t index : memory.lasting()) {

@@ -39,9 +39,12 @@ TEST_F(CApiTest, APoolHasMemoryOfItsOwn) {
   };
   EXPECT_EQ(set({0, 0}), ASHLAR_INVALID_ARGUMENT);
   EXPECT_EQ(heap.released, 1) << "the call has failed";
+  EXPECT_EQ(ashlar_set_pool_memory(allocator_, pool, GiveOwn, nullptr, &heap, ReleaseOwn), ASHLAR_INVALID_ARGUMENT);
+  EXPECT_THAT(ashlar_last_error(), ::testing::HasSubstr("a function is NULL"));
+  EXPECT_EQ(heap.released, 2);
   ASSERT_EQ(set(pool), ASHLAR_OK) << ashlar_last_error();
   EXPECT_EQ(set(pool), ASHLAR_FAILED_PRECONDITION);
-  EXPECT_EQ(heap.released, 2);
+  EXPECT_EQ(heap.released, 3);
   void* memory = nullptr;
   ASSERT_EQ(ashlar_allocate_in_pool(allocator_, pool, 3 * kMiB, nullptr, &memory), ASHLAR_OK);
   EXPECT_EQ(heap.given, std::vector<void*>{memory});
@@ -52,7 +55,7 @@ TEST_F(CApiTest, APoolHasMemoryOfItsOwn) {
   EXPECT_EQ(heap.given.size(), 1u) << "the pool keeps it";
   EXPECT_EQ(ashlar_empty_pool(allocator_, pool), ASHLAR_OK);
   EXPECT_TRUE(heap.given.empty());
-  EXPECT_EQ(heap.released, 3);
+  EXPECT_EQ(heap.released, 4);
 }
 
 TEST_F(CApiTest, APageThatIsNotSharedSaysWhy) {
