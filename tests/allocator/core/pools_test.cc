@@ -148,6 +148,7 @@ class BankMemory final : public PoolMemory {
     bool is_empty = false;
     bool is_gone = false;
   };
+  // The log outlives the allocator, which lets go of its pools' memory at its end.
   explicit BankMemory(Log& log) : log_(log) {}
   ~BankMemory() override { log_.is_gone = true; }
 
@@ -167,8 +168,8 @@ TEST(PoolsTest, APoolMayHaveMemoryOfItsOwn) {
   for (const char* conf : {"", "expandable_segments:True", "policy:ashlar", "max_split_size_mb:21"}) {
     SCOPED_TRACE(conf);
     device::SimDevice device({});
-    CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
     BankMemory::Log log;
+    CachingAllocator allocator(&device, *policy::ParseConf(conf, policy::Compat::kTorch210, policy::Keys::kAshlar));
     const PoolId pool{0, 5};
     ASSERT_EQ(allocator.SetPoolMemory(pool, std::make_shared<BankMemory>(log)), absl::OkStatus());
     EXPECT_EQ(allocator.PoolUseCount(pool), 1u);
@@ -196,8 +197,8 @@ TEST(PoolsTest, APoolMayHaveMemoryOfItsOwn) {
 
 TEST(PoolsTest, MemoryOfItsOwnMayRunOut) {
   device::SimDevice device({});
-  CachingAllocator allocator(&device, policy::Options{});
   BankMemory::Log log{.is_empty = true};
+  CachingAllocator allocator(&device, policy::Options{});
   ASSERT_EQ(allocator.SetPoolMemory(kGraph, std::make_shared<BankMemory>(log)), absl::OkStatus());
   EXPECT_TRUE(absl::IsResourceExhausted(allocator.Allocate(kMiB, Stream{0}, kGraph).status()));
   EXPECT_TRUE(allocator.Allocate(kMiB, Stream{0}).ok());
@@ -208,8 +209,8 @@ TEST(PoolsTest, MemoryOfItsOwnMayRunOut) {
 
 TEST(PoolsTest, MemoryComesFromOnePlace) {
   device::SimDevice device({});
-  CachingAllocator allocator(&device, policy::Options{});
   BankMemory::Log log;
+  CachingAllocator allocator(&device, policy::Options{});
   const auto set = [&](PoolId pool) { return allocator.SetPoolMemory(pool, std::make_shared<BankMemory>(log)).code(); };
   EXPECT_EQ(set({}), absl::StatusCode::kInvalidArgument);
   ASSERT_TRUE(allocator.TagPool({0, 1}, "tagged").ok());
