@@ -317,7 +317,8 @@ absl::Status Answer(const FitFlags& flags, const FitAsked& asked, const FitBase&
   search.CountRows();
   search.FindSet();
   search.CountSet();
-  answer.settings = BestSettings({asked.card, limits.most_seconds, search.SecondsLeft()}, answer, progress, runs);
+  answer.settings =
+      BestSettings({asked.card, limits.most_seconds, search.SecondsLeft()}, answer, search.proof(), progress, runs);
   return absl::OkStatus();
 }
 

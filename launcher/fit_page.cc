@@ -13,8 +13,7 @@ namespace ashlar::cli {
 absl::StatusOr<std::string> FitPage(const FitPageAsked& asked, const answers::FitAnswer& answer,
                                     const answers::Progress& progress, FitRuns& runs) {
   const std::vector<std::string> changes = answer.set.has_value() ? answer.set->changes : answer.with;
-  const RerunEnd end =
-      runs.RunWithHistory({.changes = changes, .on_card = true, .is_whole = true}, true, asked.most_seconds);
+  const RerunEnd end = runs.RunWithNames({.changes = changes, .on_card = true, .is_whole = true}, asked.most_seconds);
   std::vector<answers::Explanation> explanations;
   if (const ProcessRun* run = ToExplain(end.results); run != nullptr) {
     ProcessMemory memory{.context_bytes = asked.card.context.bytes,

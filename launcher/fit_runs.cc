@@ -242,6 +242,10 @@ Rerun FitRuns::RerunOf(const Asked& asked) const {
 std::vector<RerunEnd> FitRuns::RunAll(const std::vector<Asked>& asked, const Time& time) {
   std::vector<Rerun> reruns;
   for (const Asked& one : asked) reruns.push_back(RerunOf(one));
+  return RunEach(reruns, time);
+}
+
+std::vector<RerunEnd> FitRuns::RunEach(const std::vector<Rerun>& reruns, const Time& time) {
   runs_ += reruns.size();
   return RunAgain(reruns,
                   {.at_once = at_once_,
@@ -259,13 +263,6 @@ bool FitRuns::DoesTheSame(double most_seconds) {
   return end.why_not.empty() && facts.has_value() && facts->steps >= steps && AsksAlike(*facts, base_.facts, steps);
 }
 
-bool FitRuns::LeaveDraws(std::size_t runs, double most_seconds) {
-  if (base_.facts.drawn_seconds * static_cast<double>(runs) < base_.seconds) return false;
-  leaves_draws_ = true;
-  leaves_draws_ = DoesTheSame(most_seconds);
-  return leaves_draws_;
-}
-
 bool FitRuns::BeginImports(std::size_t runs) {
   if (!base_.facts.imported.has_value() || base_.launch.has_fixed_addresses) return false;
   const double saved = base_.facts.imported->seconds * static_cast<double>(runs);
@@ -275,16 +272,40 @@ bool FitRuns::BeginImports(std::size_t runs) {
   return server_ != nullptr;
 }
 
-void FitRuns::ForkRuns(double most_seconds) {
-  if (!server_->IsReadyWithin(most_seconds) || !DoesTheSame(most_seconds)) server_ = nullptr;
+void FitRuns::Shorten(std::size_t runs, double most_seconds) {
+  const bool can_leave = base_.facts.drawn_seconds * static_cast<double>(runs) >= base_.seconds;
+  if (server_ != nullptr && !server_->IsReadyWithin(most_seconds)) server_ = nullptr;
+  leaves_draws_ = can_leave;
+  if ((server_ == nullptr && !can_leave) || DoesTheSame(most_seconds)) return;
+  leaves_draws_ = false;
+  if (server_ == nullptr || (can_leave && DoesTheSame(most_seconds))) return;
+  server_ = nullptr;
+  leaves_draws_ = can_leave;
+  leaves_draws_ = can_leave && DoesTheSame(most_seconds);
 }
 
-RerunEnd FitRuns::RunWithHistory(const Asked& asked, bool has_names, double most_seconds) {
+std::vector<RerunEnd> FitRuns::RunWithHistories(const std::vector<Asked>& asked, const Time& time) {
+  std::vector<Rerun> reruns;
+  for (const Asked& one : asked) {
+    reruns.push_back(RerunOf(one));
+    reruns.back().launch.environment.erase("ASHLAR_HISTORY");
+  }
+  return RunEach(reruns, time);
+}
+
+RerunEnd FitRuns::RunWithNames(const Asked& asked, double most_seconds) {
   Rerun rerun = RerunOf(asked);
   rerun.launch.environment.erase("ASHLAR_HISTORY");
-  if (has_names) rerun.launch.environment.erase("ASHLAR_NAMES");
-  ++runs_;
-  return std::move(RunAgain({rerun}, {.most_seconds = most_seconds}, relay_, progress_).front());
+  rerun.launch.environment.erase("ASHLAR_NAMES");
+  return std::move(RunEach({rerun}, {.most_seconds = most_seconds}).front());
+}
+
+FitRuns::Proof FitRuns::Prove(const std::vector<std::string>& changes, double most_seconds) {
+  const Asked asked = {.changes = changes, .on_card = true, .is_whole = true};
+  RerunEnd end = std::move(RunWithHistories({asked}, {.most_seconds = most_seconds}).front());
+  kept_away_.insert(end.kept.begin(), end.kept.end());
+  FitRow row = RowOf(asked, end);
+  return {std::move(row), std::move(end)};
 }
 
 std::vector<std::optional<FitWork>> FitRuns::CountWork(const std::vector<std::vector<std::string>>& sets,

@@ -108,23 +108,29 @@ class FitRuns {
   // What a step of each set of changes computes and moves, in runs of their own; nullopt: not known.
   std::vector<std::optional<answers::FitWork>> CountWork(const std::vector<std::vector<std::string>>& sets,
                                                          double most_seconds);
-  // With its history, and where it is asked for with the names of what it holds: what a page shows.
-  RerunEnd RunWithHistory(const Asked& asked, bool has_names, double most_seconds);
-  // Whether runs that end at the stop step leave out large random fills from here on: they do where that is worth a run
-  // of the program as it is without them, of `runs` that follow, and where that run asks for the same memory at each
-  // step.
-  bool LeaveDraws(std::size_t runs, double most_seconds);
+  // With their histories, side by side.
+  std::vector<RerunEnd> RunWithHistories(const std::vector<Asked>& asked, const Time& time);
+  // With the names of what it holds as well: what a page shows.
+  RerunEnd RunWithNames(const Asked& asked, double most_seconds);
+  struct Proof {
+    answers::FitRow row;
+    RerunEnd end;  // with its history
+  };
+  // On the card itself, to the program's end.
+  Proof Prove(const std::vector<std::string>& changes, double most_seconds);
   // A process begins to import what runs import, where the imports of so many are worth it.
   bool BeginImports(std::size_t runs);
-  // Runs that end at the stop step are forked from it, from here on, where the program as it is asks there for the same
-  // memory at each step.
-  void ForkRuns(double most_seconds);
+  // From here on runs that end at the stop step are forked from that process, and leave out large random fills where
+  // that is worth it for `runs` that follow: each only where the program as it is asks so for the same memory at each
+  // step.
+  void Shorten(std::size_t runs, double most_seconds);
   // A change that each run from here on has as well, and no row names.
   void PutAlways(const std::string& change) { always_ = change; }
   // Of the base's own figures.
   answers::FitRow BaseRow() const;
 
   std::optional<std::uint64_t> stop() const { return stop_; }
+  bool leaves_draws() const { return leaves_draws_; }
   std::size_t at_once() const { return at_once_; }
   std::uint64_t runs() const { return runs_; }
   const std::set<std::string>& kept_away() const { return kept_away_; }
@@ -135,6 +141,7 @@ class FitRuns {
   bool DoesTheSame(double most_seconds);
   Rerun RerunOf(const Asked& asked) const;
   std::vector<RerunEnd> RunAll(const std::vector<Asked>& asked, const Time& time);
+  std::vector<RerunEnd> RunEach(const std::vector<Rerun>& reruns, const Time& time);
   std::vector<answers::FitRow> RunOnce(const std::vector<Asked>& asked, const Time& time);
   answers::FitRow RowOf(const Asked& asked, const RerunEnd& end) const;
 

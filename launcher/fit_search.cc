@@ -45,9 +45,9 @@ absl::Status SetSearch::RunRows() {
   if (runs_.BeginImports(asked.size())) {  // beside the one run that is never forked
     rows = runs_.Run({asked.front()}, {.most_seconds = most_seconds_});
     asked.erase(asked.begin());
-    runs_.ForkRuns(most_seconds_);
   }
-  answer_.leaves_draws = runs_.LeaveDraws(asked.size(), most_seconds_);
+  runs_.Shorten(asked.size(), most_seconds_);
+  answer_.leaves_draws = runs_.leaves_draws();
   for (FitRow& row : runs_.Run(asked, {.most_seconds = most_seconds_, .start_seconds = SecondsLeft()})) {
     rows.push_back(std::move(row));
   }
@@ -188,12 +188,12 @@ FitRow SetSearch::WithoutUseless(const FitRow& row) {
 
 // On the card itself, to the program's end.
 bool SetSearch::Prove(const FitRow& row) {
-  const FitRow proof =
-      runs_.Run({{row.changes, /*on_card=*/true, /*is_whole=*/true}}, {.most_seconds = most_seconds_}).front();
+  auto [proof, end] = runs_.Prove(row.changes, most_seconds_);
   if (row.changes != answer_.sets.back().changes) answer_.sets.push_back(row);
   if (proof.verdict == FitVerdict::kFits) {
     answer_.set = proof;
     answer_.set->work = row.work;
+    proof_ = std::move(end);
     return true;
   }
   answer_.sets.back().verdict = proof.verdict;

@@ -3,7 +3,7 @@
 //   SetSearch search(runs, most_seconds, budget_seconds, answer);
 //   search.RunRows();
 //   search.CountRows();
-//   search.FindSet();    // answer.set, answer.sets, answer.untried
+//   search.FindSet();    // answer.set, answer.sets, answer.untried; search.proof()
 //
 // What it tried, and what it left, it adds to the answer.
 #ifndef ASHLAR_LAUNCHER_FIT_SEARCH_H_
@@ -36,6 +36,8 @@ class SetSearch {
   // The same of the set that was found, where it is of several changes.
   void CountSet();
   double SecondsLeft() const;
+  // The run that proved the set, with its history.
+  const RerunEnd& proof() const { return proof_; }
 
  private:
   bool IsOver() const { return SecondsLeft() < 0; }
@@ -54,6 +56,7 @@ class SetSearch {
   double budget_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   answers::FitAnswer& answer_;
+  RerunEnd proof_;
 };
 
 }  // namespace ashlar::cli

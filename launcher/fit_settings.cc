@@ -1,7 +1,6 @@
 #include "launcher/fit_settings.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,7 +12,6 @@ namespace {
 using answers::FitAnswer;
 using answers::FitRow;
 using answers::FitSetting;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostRows = 2;  // beside the set, the nearest to the card's memory
 
@@ -64,22 +62,21 @@ void PutBest(const answers::WhatIfs& what_ifs, FitSetting& out) {
   out.peak_reserved_bytes = best.peak_reserved_bytes;
 }
 
-FitSetting BestSettingOf(const std::vector<std::string>& changes, const SettingsAsked& asked,
-                         const answers::Progress& progress, FitRuns& runs) {
+FitSetting BestSettingOf(const std::vector<std::string>& changes, const RerunEnd& end, const HollowMachine& card,
+                         const answers::Progress& progress) {
   FitSetting out;
   out.changes = changes;
-  const RerunEnd end = runs.RunWithHistory({.changes = changes, .is_whole = true}, false, asked.most_seconds);
   const ProcessRun* const run = ToExplain(end.results);
   if (!end.why_not.empty() || run == nullptr) {
     out.why_not = end.why_not.empty() ? "it has no history" : end.why_not;
     return out;
   }
   const absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*run,
-                                                                          {.total_bytes = asked.card.total.bytes,
+                                                                          {.total_bytes = card.total.bytes,
                                                                            .is_held_to_total = true,
-                                                                           .context_bytes = asked.card.context.bytes,
-                                                                           .in_use_bytes = asked.card.in_use.bytes,
-                                                                           .addresses = asked.card.addresses},
+                                                                           .context_bytes = card.context.bytes,
+                                                                           .in_use_bytes = card.in_use.bytes,
+                                                                           .addresses = card.addresses},
                                                                           progress);
   if (explanation.ok()) {
     PutBest(explanation->what_ifs, out);
@@ -91,14 +88,16 @@ FitSetting BestSettingOf(const std::vector<std::string>& changes, const Settings
 
 }  // namespace
 
-std::vector<FitSetting> BestSettings(const SettingsAsked& asked, const FitAnswer& answer,
+std::vector<FitSetting> BestSettings(const SettingsAsked& asked, const FitAnswer& answer, const RerunEnd& proof,
                                      const answers::Progress& progress, FitRuns& runs) {
   std::vector<FitSetting> out;
-  const Clock::time_point began = Clock::now();
-  if (answer.set.has_value()) out.push_back(BestSettingOf(answer.set->changes, asked, progress, runs));
-  for (const FitRow* row : RowsNearTheCard(answer)) {
-    if (std::chrono::duration<double>(Clock::now() - began).count() > asked.seconds_left) break;
-    out.push_back(BestSettingOf(row->changes, asked, progress, runs));
+  if (answer.set.has_value()) out.push_back(BestSettingOf(answer.set->changes, proof, asked.card, progress));
+  std::vector<FitRuns::Asked> rows;
+  for (const FitRow* row : RowsNearTheCard(answer)) rows.push_back({.changes = row->changes, .is_whole = true});
+  const std::vector<RerunEnd> ends =
+      runs.RunWithHistories(rows, {.most_seconds = asked.most_seconds, .start_seconds = asked.seconds_left});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!ends[i].is_untried) out.push_back(BestSettingOf(rows[i].changes, ends[i], asked.card, progress));
   }
   return out;
 }

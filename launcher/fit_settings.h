@@ -1,10 +1,9 @@
-// The best setting of the allocator for runs that `ashlar fit` made: each is run once more, whole and in ample room,
-// with its history, whose requests are replayed on the card.
+// The best setting of the allocator for runs that `ashlar fit` made, by a replay of their requests on the card.
 //
-//   answer.settings = BestSettings({card, most_seconds, seconds_left}, answer, progress, runs);
+//   answer.settings = BestSettings({card, most_seconds, seconds_left}, answer, search.proof(), progress, runs);
 //
-// Asked of the set that was found, and of what needs about as much as the card has: a tenth more or less, where a
-// setting decides.
+// Asked of the set that was found, whose proof has a history, and of what needs about as much as the card has: a tenth
+// more or less, where a setting decides. That is run once more, whole and in ample room.
 #ifndef ASHLAR_LAUNCHER_FIT_SETTINGS_H_
 #define ASHLAR_LAUNCHER_FIT_SETTINGS_H_
 
@@ -20,11 +19,11 @@ namespace ashlar::cli {
 struct SettingsAsked {
   const HollowMachine& card;
   double most_seconds = 0;  // of one run
-  double seconds_left = 0;  // rows are not begun without; the set is
+  double seconds_left = 0;  // none is begun without
 };
 
 std::vector<answers::FitSetting> BestSettings(const SettingsAsked& asked, const answers::FitAnswer& answer,
-                                              const answers::Progress& progress, FitRuns& runs);
+                                              const RerunEnd& proof, const answers::Progress& progress, FitRuns& runs);
 
 }  // namespace ashlar::cli
 

@@ -128,6 +128,21 @@ class Apart(unittest.TestCase):
         self.assertEqual(out, ["False", "kept", "True", "101"])
         self.assertEqual(self.told(), ["model.pt"])
 
+    def test_a_fork_that_was_stopped_calls_what_is_to_be_called_and_takes_nothing_down(self):
+        code = """
+            import atexit, sys
+            from ashlar_hollow import fork_server
+            end = fork_server._End()
+            atexit.register(print, "called")
+            class Kept:
+                def __del__(self): os.write(1, b"down\\n")
+            kept = Kept()
+            if %s: end.stopped()
+            sys.exit(0)
+        """
+        self.assertEqual(self.run_program(code % True), ["called"])
+        self.assertEqual(sorted(self.run_program(code % False)), ["called", "down"], "one that ends by itself")
+
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:

@@ -3,13 +3,15 @@
 The launcher (fork_server.h) starts the program's own command with ASHLAR_FORK_SERVER=N. Before the program begins, this interpreter imports the
 modules that a first run named (imported.py), and says "ready" on the socket N. Then each message is a run: the path of a file with its
 environment, and as descriptors its input, its output, the rules of Landlock and the lock of its folder. In the fork the program begins,
-as it does in an interpreter of its own, and the socket is told of its beginning and its end.
+as it does in an interpreter of its own, and the socket is told of its beginning and its end. One that is stopped at its last step leaves
+the interpreter as it is.
 
 An import that uses a device is left to the forks, and not begun here: it may do what can be done once in a process. The capability of a card
 is told to those who ask for no more. What hooks put in the place of a module's function reaches the modules that have it by name too, as if they were imported after the hooks.
 Before Python 3.9 (socket.recv_fds) no run is forked. Thread rule: the main thread, before the program has threads.
 """
 
+import atexit
 import contextlib
 import ctypes
 import importlib
@@ -31,7 +33,8 @@ LOOK = 0.02  # seconds between two looks at what has ended
 
 
 def start(begin):
-    """Forks until the launcher is gone, and returns in each fork, where `begin()` has been called."""
+    """Forks until the launcher is gone, and returns in each fork, where `begin(stopped)` has been called."""
+    end = _End()
     try:
         server = _Server(socket.socket(fileno=int(os.environ.pop(settings.FORK_SERVER))))
         server.load(os.environ.pop(settings.FORK_MODULES))
@@ -39,7 +42,25 @@ def start(begin):
         server.serve()
     except BaseException:
         os._exit(1)  # each run imports by itself
-    server.start(begin)
+    server.start(lambda: begin(end.stopped))
+
+
+class _End(object):
+    """A run that was stopped where all has been seen ends without taking its modules down: that takes longer than such a run."""
+
+    def __init__(self):
+        self.has_stopped = False
+        atexit.register(self.leave)  # the first to be registered is the last to be called
+
+    def stopped(self):
+        self.has_stopped = True
+
+    def leave(self):
+        if self.has_stopped:
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(Exception):
+                    stream.flush()
+            ctypes.PyDLL(None).exit(0)  # libraries end as ever; no other thread is let into the interpreter
 
 
 class _UsesDevice(BaseException):

@@ -70,7 +70,7 @@ def _skip_init(torch):
     fresh.install(torch)
 
 
-def _fit(names):
+def _fit(names, stopped):
     from . import imported
     from .fit import start
 
@@ -78,10 +78,11 @@ def _fit(names):
     chosen = None if names == "watch" else names.split(",")
     start.start(imports.after, chosen, settings.record_folder(), settings.number(settings.FIT_STOP, 0),
                 counts=settings.flag(settings.FIT_COUNTS), draws=os.environ.get(settings.FIT_DRAWN),
-                leaves_draws=bool(os.environ.get(settings.APART)), imported=imported)
+                leaves_draws=bool(os.environ.get(settings.APART)), imported=imported, stopped=stopped)
 
 
-def start():
+def start(stopped=None):
+    """`stopped()` is called before a run is ended at a step that it was given."""
     if os.environ.get(settings.APART):
         from . import apart
 
@@ -105,6 +106,6 @@ def start():
 
         ranks.start(imports.after, os.environ[settings.RANKS])
     if os.environ.get(settings.FIT):
-        _fit(os.environ[settings.FIT])
+        _fit(os.environ[settings.FIT], stopped)
     if settings.flag(settings.SKIP_INIT):
         imports.after("torch", _skip_init)

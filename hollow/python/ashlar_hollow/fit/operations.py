@@ -40,7 +40,7 @@ class Counter(object):
         self.work = {key: now[key] - self.before[key] for key in KEYS}
         self.before = now
         if self.program.steps == MOST_STEPS:
-            raise SystemExit(0)
+            self.program.stop()
 
 
 def traffic_of(torch, flops):

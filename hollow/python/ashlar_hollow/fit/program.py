@@ -27,6 +27,7 @@ class Program(object):
         self.torch = torch
         self.changes = table.make(self, names)
         self.stop_after = stop_after
+        self.stopped = None  # called before this ends the run
         self.parts = accumulation.Parts(self)
         self.inside = threading.local()
         self.goes_backward = False
@@ -282,8 +283,14 @@ class Program(object):
             if self.counter is not None:
                 self.guarded(self.counter.stepped)
             if self.steps == self.stop_after:
-                raise SystemExit(0)  # all that a longer run could show has been seen
+                self.stop()
         return result
+
+    def stop(self):
+        """All that a longer run could show has been seen."""
+        if self.stopped is not None:
+            self.stopped()
+        raise SystemExit(0)
 
     def make_step(self, original, optimizer, args, kwargs):
         for change in self.changes:

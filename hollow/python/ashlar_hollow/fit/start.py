@@ -12,10 +12,12 @@ from . import drawn, facts, operations, table
 from .program import Program
 
 
-def start(after, names, folder=None, stop=0, made=None, counts=False, draws=None, leaves_draws=False, imported=None):
+def start(after, names, folder=None, stop=0, made=None, counts=False, draws=None, leaves_draws=False, imported=None,
+          stopped=None):
     def installed(torch):
         program = Program(torch, names, stop)
         program.imported = imported
+        program.stopped = stopped
         if counts:
             program.counter = operations.Counter(program)
         if draws:

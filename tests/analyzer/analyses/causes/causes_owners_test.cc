@@ -216,6 +216,35 @@ TEST(OwnedCausesTest, DataOnTheDeviceIsNamed) {
               {CauseKind::kOutputsKept, CauseKind::kModelCopies});
 }
 
+// As a cache of keys and values that a model makes at its first call.
+TEST(OwnedCausesTest, WhatAPassMadeIsNoDataFromTheSetup) {
+  for (const bool is_of_pass : {false, true}) {
+    OwnedRun run;
+    run.Weights("model");
+    run.run().At({{"cache.py", 9, "make"}, is_of_pass ? kOwnersForward : kOwnersInit, kMain});
+    for (int layer = 0; layer < 8; ++layer) run.Keep(512 * kMiB, OwnerNamed("element", "cache.keys[]"));
+    const SeededInput input = run.FailInPass(OwnerNamed("local", "x", {"in_call"}, "eval"));
+    EXPECT_EQ(Diagnosis(input).Of(CauseKind::kLongLivedTensor).finding == Finding::kFound, !is_of_pass);
+  }
+}
+
+// No graph has any of it: checkpointing would save nothing.
+TEST(OwnedCausesTest, WhatAnEvaluationMakesIsSavedForNoBackwardPass) {
+  const auto saved_by = [](const trace::Holder& owner) {
+    OwnedRun run(4 * kGiB);
+    run.Weights("model");
+    run.Train(4, [](int) {});
+    Blocks saved;
+    Forward(run.run(), 6, 160 * kMiB, saved);
+    for (core::Block* block : saved) run.Own(block, owner);
+    run.run().At({{"model.py", 40, "attention"}, kOwnersForward, kMain});
+    return Diagnosis(run.Fail()).Of(CauseKind::kActivationsSaved).finding;
+  };
+  EXPECT_EQ(saved_by(OwnerNamed("graph", "x", {"in_call"}, "train")), Finding::kFound);
+  EXPECT_EQ(saved_by(OwnerNamed("graph", "x", {"in_call"}, "eval")), Finding::kFound) << "without no_grad";
+  EXPECT_EQ(saved_by(OwnerNamed("local", "x", {"in_call"}, "eval")), Finding::kAbsent);
+}
+
 // The lists that a multi-tensor optimizer works on have the sizes of the weights, and are gone after its step.
 TEST(OwnedCausesTest, WhatAnOptimizersStepWorksOnIsNoCopyOfTheWeights) {
   for (const bool is_step : {true, false}) {
