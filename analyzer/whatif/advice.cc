@@ -200,6 +200,11 @@ std::string SentenceOf(const Choice& choice, const WhatIfRow& row, const WhatIfR
       return absl::StrCat(NameOf(row.conf), " would have fitted: peak reserved ", FormatBytes(row.peak_reserved_bytes),
                           ", no request fails");
     case ChoiceKind::kGetsPast:
+      if (row.projected.has_value() && row.projected->is_rising) {
+        return absl::StrCat(NameOf(row.conf),
+                            " gets past this request; each step asked for more than the one before, "
+                            "so that a later one may fail: nothing is promised");
+      }
       if (row.projected.has_value()) {
         return absl::StrCat(NameOf(row.conf), " gets past this request and would reach the end of the step with ",
                             FormatBytes(row.projected->peak_reserved_bytes), " of ",

@@ -63,6 +63,7 @@ absl::StatusOr<ProjectedPart> RunProjected(const analyses::Continuation& next, c
   ProjectedPart out;
   out.available_bytes = LimitOf(settings, options);
   out.growth_bytes_per_step = next.growth_bytes_per_step;
+  out.is_rising = next.is_rising;
   const std::uint64_t retries_before = replay.allocator().stats().num_alloc_retries;
   for (std::size_t i = next.failed + 1; i < next.requests.requests.size() && out.ooms == 0; ++i) {
     const trace::Op& op = next.requests.requests[i];

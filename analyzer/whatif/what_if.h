@@ -60,8 +60,12 @@ struct ProjectedPart {
   std::uint64_t growth_bytes_per_step = 0;  // that stay behind each step
   bool is_extrapolated = false;             // the failure is told by that growth, and lies beyond what was replayed
 
+  bool is_rising = false;  // each step asks for more than the one before: a later one may fail
+
   // No request fails, and 1 % of the memory is left: sizes of a step to come are a little different in the real run.
-  bool IsSafe() const { return ooms == 0 && peak_reserved_bytes <= available_bytes - available_bytes / 100; }
+  bool IsSafe() const {
+    return ooms == 0 && !is_rising && peak_reserved_bytes <= available_bytes - available_bytes / 100;
+  }
 };
 
 struct WhatIfRow {

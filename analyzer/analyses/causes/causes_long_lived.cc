@@ -178,6 +178,7 @@ CauseFinding FindLongLived(const CauseContext& context) {
 CauseFinding DetectLongLivedTensor(const CauseContext& context) {
   CauseFinding out = FindLongLived(context);
   const std::optional<Shortage> shortage = ShortageAt(context);
+  out.is_sickness = shortage.has_value();  // what fits beside all else may stay where it is
   if (shortage.has_value() && !IsShortOfMemory(context)) out.yields_to_bytes = shortage->MissingBytes();
   return out;
 }

@@ -157,7 +157,81 @@ std::string OptimizerName(absl::string_view name) {
   return "";
 }
 
-// What an optimizer gathers in each step, and what one alone keeps of a model that is gone.
+using PlaceOfOptimizer = std::tuple<std::string, std::string, std::string>;
+
+PlaceOfOptimizer PlaceOf(const trace::Holder& holder) {
+  return {OptimizerName(holder.name), holder.file, holder.function};
+}
+
+// "exp_avg" of "opt.state[up.weight].exp_avg", and how large a block is.
+using Slot = std::pair<std::string, std::uint64_t>;
+
+Slot SlotOf(const trace::Holder& holder, std::uint64_t bytes) {
+  const std::size_t at = holder.name.rfind("].");
+  return {at == std::string::npos ? "" : holder.name.substr(at + 2), bytes};
+}
+
+// Optimizers beside a newer one that has state for the same parameters: in all there are more blocks of a slot than
+// parameters of that size. Two optimizers of two models have as many.
+std::vector<Variable> EarlierOptimizers(const CauseContext& context, const HeldByName& held) {
+  const auto blocks = context.history->timeline->blocks();
+  struct Optimizer {
+    Variable variable;
+    EventIndex newest = timeline::kBeforeWindow;
+    std::map<Slot, std::uint64_t> bytes = {};
+  };
+  std::map<PlaceOfOptimizer, Optimizer> optimizers;
+  std::map<std::uint64_t, std::size_t> parameters;
+  std::map<Slot, std::size_t> slots;
+  for (std::size_t i = 0; i < held.rows.size(); ++i) {
+    const HeldRow& row = held.rows[i];
+    const bool is_state = row.holder.kind == "optimizer_state" && !OptimizerName(row.holder.name).empty();
+    for (const std::size_t index : row.indices) {
+      const std::uint64_t bytes = blocks[index].AskedBytes();
+      if (row.holder.kind == "parameter") ++parameters[bytes];
+      if (!is_state) continue;
+      ++slots[SlotOf(row.holder, bytes)];
+      Optimizer& of = optimizers[PlaceOf(row.holder)];
+      of.newest = std::max<EventIndex>(of.newest, blocks[index].alloc_event);
+      of.bytes[SlotOf(row.holder, bytes)] += bytes;
+      of.variable.blocks.push_back(index);
+      of.variable.bytes += bytes;
+    }
+    if (is_state) {
+      optimizers[PlaceOf(row.holder)].variable.name = OptimizerName(row.holder.name);
+      optimizers[PlaceOf(row.holder)].variable.rows.push_back(i);
+    }
+  }
+  EventIndex newest = timeline::kBeforeWindow;
+  for (const auto& [place, of] : optimizers) newest = std::max(newest, of.newest);
+  std::vector<Variable> out;
+  for (auto& [place, of] : optimizers) {
+    std::uint64_t twice = 0;
+    for (const auto& [slot, bytes] : of.bytes) {
+      const auto known = parameters.find(slot.second);
+      if (known != parameters.end() && slots[slot] > known->second) twice += bytes;
+    }
+    if (of.newest < newest && 2 * twice > of.variable.bytes) out.push_back(std::move(of.variable));
+  }
+  return out;
+}
+
+CauseFinding StateOfEarlierOptimizers(const CauseContext& context, const HeldByName& held) {
+  constexpr CauseKind kKind = CauseKind::kOptimizerState;
+  const std::vector<Variable> earlier = EarlierOptimizers(context, held);
+  if (earlier.empty()) return Absent(kKind, "");
+  CauseFinding out = Found(kKind, Confidence::kProven, 0);
+  TakeVariables(context, earlier, out);
+  if (!IsMaterial(context, out.bytes)) return Absent(kKind, "");
+  out.change = &changes::kNewestOptimizer;
+  out.evidence.push_back(absl::StrCat(OwnersText(out.holders), out.holders.size() == 1 ? " keeps " : " keep ",
+                                      FormatBytes(out.bytes), " of state in ", out.blocks.size(),
+                                      " blocks, for parameters that a newer optimizer has state for as well"));
+  return out;
+}
+
+// What an optimizer gathers in each step, what one alone keeps of a model that is gone, and what one keeps for
+// parameters that another has taken over.
 CauseFinding OwnedState(const CauseContext& context, const HeldByName& held) {
   constexpr CauseKind kKind = CauseKind::kOptimizerState;
   if (const LeakGrowth* leak = LeakOf(context, LeakShape::kOptimizer);
@@ -173,21 +247,20 @@ CauseFinding OwnedState(const CauseContext& context, const HeldByName& held) {
     }
     return out;
   }
-  std::map<std::tuple<std::string, std::string, std::string>, Variable> left;
+  std::map<PlaceOfOptimizer, Variable> left;
   bool are_others_trained = false;
   for (const HeldRow& row : held.rows) {
     are_others_trained = are_others_trained || (row.holder.kind == "parameter" && row.holder.Is("optimized"));
     const bool is_only_its =
         row.holder.kind == "element" && row.holder.Is("optimized") && row.holder.Is("of_optimizer");
     const std::string name = OptimizerName(row.holder.name);
-    if (is_only_its && !name.empty()) left[{name, row.holder.file, row.holder.function}].name = name;
+    if (is_only_its && !name.empty()) left[PlaceOf(row.holder)].name = name;
   }
   std::vector<Variable> optimizers;
   std::uint64_t bytes = 0;
   for (auto& [key, variable] : left) {
     for (std::size_t i = 0; i < held.rows.size(); ++i) {
-      const trace::Holder& holder = held.rows[i].holder;
-      if (std::tuple(OptimizerName(holder.name), holder.file, holder.function) != key) continue;
+      if (PlaceOf(held.rows[i].holder) != key) continue;
       variable.rows.push_back(i);
       variable.blocks.insert(variable.blocks.end(), held.rows[i].indices.begin(), held.rows[i].indices.end());
       variable.bytes += held.rows[i].bytes;
@@ -195,7 +268,9 @@ CauseFinding OwnedState(const CauseContext& context, const HeldByName& held) {
     bytes += variable.bytes;
     optimizers.push_back(std::move(variable));
   }
-  if (optimizers.empty() || !are_others_trained || !IsMaterial(context, bytes)) return Absent(kKind, "");
+  if (optimizers.empty() || !are_others_trained || !IsMaterial(context, bytes)) {
+    return StateOfEarlierOptimizers(context, held);
+  }
   CauseFinding out = Found(kKind, Confidence::kProven, 0);
   TakeVariables(context, optimizers, out);
   out.change = &changes::kDropOptimizer;

@@ -10,10 +10,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
+#include "analyzer/analyses/causes/call_sites.h"
 #include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/evidence.h"
 #include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/causes/torch_frames.h"
+#include "analyzer/analyses/state/live_stacks.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -163,34 +165,60 @@ std::uint64_t BytesOfFailed(const CauseContext& context, const std::vector<LiveB
   return out;
 }
 
-// By the graphs themselves: those that pile up in an evaluation, or the one of a pass through modules in eval mode that
-// no backward pass has followed.
+// The call of a model that made most of a variable; nullptr: none did.
+const CallSites::Site* SiteOf(const CauseContext& context, const CallSites& sites, const Variable& variable) {
+  std::map<const CallSites::Site*, std::uint64_t> bytes;
+  for (const std::size_t index : variable.blocks) {
+    const BlockSpan& block = context.history->timeline->blocks()[index];
+    bytes[sites.Of(block.stack)] += block.size_bytes;
+  }
+  return std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+// By the graphs themselves: those that pile up in an evaluation, or those that no backward pass has followed, of a pass
+// through modules in eval mode, or of several passes. Where a backward pass has used what an earlier pass from the same
+// place made, one will use this too.
 CauseFinding OwnedEvaluation(const CauseContext& context, const HeldByName& held, const TorchStacks& frames) {
   constexpr CauseKind kKind = CauseKind::kEvalWithoutNoGrad;
+  constexpr std::size_t kLeastPasses = 3;
   CauseFinding growing = DetectEvalGraphs(context);
   if (growing.finding == Finding::kFound) return growing;
-  const auto blocks = context.history->timeline->blocks();
+  const CauseHistory& history = *context.history;
+  const auto blocks = history.timeline->blocks();
+  const CallSites sites(*history.timeline, *history.stacks, frames, history.moment);
   EventIndex last_backward = timeline::kBeforeWindow;
   for (const BlockSpan& block : blocks) {
-    if (block.alloc_event <= context.history->moment && frames.IsBackward(block)) {
+    if (block.alloc_event <= history.moment && frames.IsBackward(block)) {
       last_backward = std::max<EventIndex>(last_backward, block.alloc_event);
     }
   }
   std::vector<Variable> graphs;
   std::uint64_t bytes = 0;
+  const CallSites::Site* never_trained = nullptr;
   for (Variable& variable : VariablesOf(held)) {
-    const bool is_evaluation = variable.role == OwnerRole::kGraph && variable.Holder(held).mode == "eval" &&
-                               blocks[variable.blocks.front()].alloc_event > last_backward;
-    if (!is_evaluation) continue;
+    if (variable.role != OwnerRole::kGraph || blocks[variable.blocks.front()].alloc_event <= last_backward) continue;
+    const CallSites::Site* const site = SiteOf(context, sites, variable);
+    if (site != nullptr && site->is_trained) continue;
+    const bool is_eval_mode = variable.Holder(held).mode == "eval";
+    const bool are_many = site != nullptr && site->passes >= kLeastPasses && sites.AreAnyTrained();
+    if (!is_eval_mode && !are_many) continue;
+    if (!is_eval_mode) never_trained = site;
     bytes += variable.bytes;
     graphs.push_back(std::move(variable));
   }
   if (graphs.empty() || !IsMaterial(context, bytes)) return Absent(kKind, MostHeld(context));
   CauseFinding out = Found(kKind, Confidence::kLikely, 0);
   TakeVariables(context, graphs, out);
-  out.evidence.push_back(absl::StrCat(OwnersText(out.holders), " keeps a graph of ", FormatBytes(out.bytes), " in ",
-                                      out.blocks.size(),
-                                      " blocks through modules in eval mode, and no backward pass has followed"));
+  const std::string graph = absl::StrCat(OwnersText(out.holders), " keeps a graph of ", FormatBytes(out.bytes), " in ",
+                                         out.blocks.size(), " blocks");
+  if (never_trained == nullptr) {
+    out.evidence.push_back(absl::StrCat(graph, " through modules in eval mode, and no backward pass has followed"));
+  } else {
+    const trace::Frame& caller = history.stacks->frame(never_trained->caller);
+    out.evidence.push_back(absl::StrCat(graph, " of ", never_trained->passes, " passes that ", FrameLabel(caller),
+                                        " began, and no backward pass has followed one that began there"));
+  }
   return out;
 }
 

@@ -94,7 +94,8 @@ class OwnedSearch {
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       const Variable& variable = variables_[i];
       const bool is_kept = groups[i].has_value() && IsOfManyPasses(variable, *groups[i]) &&
-                           !variable.IsOfRunningPass(held_) && !IsOfInnerLoop(variable, *groups[i]);
+                           !variable.IsOfRunningPass(held_) && !IsOfInnerLoop(variable, *groups[i]) &&
+                           !IsOfBackwardAtWork(variable);
       if (is_kept) {
         const LeakShape shape = ShapeOf(variable, *groups[i]);
         const bool is_of_evaluation = shape == LeakShape::kEvalGraph || shape == LeakShape::kEvalOutputs;
@@ -137,6 +138,7 @@ class OwnedSearch {
     for (const BlockSpan& block : timeline_.blocks()) {
       if (block.alloc_event < 0 || block.alloc_event > held_.moment) continue;
       if (frames_.IsBackward(block)) {
+        backward_.push_back(block.alloc_event);
         last_backward_ = std::max<EventIndex>(last_backward_, block.alloc_event);
         trained_.insert(iterations_.At(block.alloc_event));
       } else if (frames_.Of(block.stack).part == ProgramPart::kOptimizer) {
@@ -160,6 +162,15 @@ class OwnedSearch {
   bool IsOfInnerLoop(const Variable& variable, const KeptGroup& group) const {
     return variable.role == OwnerRole::kGraph && frames_.AreGradientsInner() &&
            last_backward_ < timeline_.blocks()[group.blocks.front()].alloc_event;
+  }
+
+  // One pass, whose layers recur as steps would, and the backward pass through it that began after.
+  bool IsOfBackwardAtWork(const Variable& variable) const {
+    const EventIndex first = timeline_.blocks()[variable.blocks.front()].alloc_event;
+    const EventIndex last = timeline_.blocks()[variable.blocks.back()].alloc_event;
+    const auto next = std::upper_bound(backward_.begin(), backward_.end(), std::max<EventIndex>(first, 0));
+    if (variable.role != OwnerRole::kGraph || next == backward_.end() || *next <= last) return false;
+    return RoundsIn(timeline_, stacks_, {first, last + 1}).empty();
   }
 
   bool IsMostly(const Variable& variable, absl::string_view trait) const {
@@ -405,6 +416,7 @@ class OwnedSearch {
   TorchStacks frames_;
   std::vector<Variable> variables_;
   EventIndex first_pass_ = timeline::kNever;
+  std::vector<EventIndex> backward_;  // when a backward pass made a block, in order
   EventIndex last_backward_ = timeline::kBeforeWindow;
   EventIndex last_optimized_ = timeline::kBeforeWindow;
   std::set<std::size_t> trained_;  // iterations with a backward pass

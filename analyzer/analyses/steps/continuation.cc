@@ -44,6 +44,7 @@ class Continuer {
       return std::move(out_);
     }
     MapSizes();
+    out_.is_rising = IsRising(requests_.size() - 1);
     Append();
     return std::move(out_);
   }
@@ -220,6 +221,18 @@ class Continuer {
       request = before;
     }
     return growth;
+  }
+
+  // Of sizes drawn by chance one in 720 does.
+  bool IsRising(std::size_t request) const {
+    constexpr int kLeastRises = 5;
+    if (GrowthOf(request) > 0) return false;
+    for (int rises = 0; rises < kLeastRises; ++rises) {
+      const std::size_t before = aligned_.partner[request];
+      if (before == kNoPartner || OpOf(request).bytes <= OpOf(before).bytes) return false;
+      request = before;
+    }
+    return true;
   }
 
   // Of a recorded request of the earlier step; those of the cut-off step keep their size from here on.

@@ -48,7 +48,9 @@ struct Continuation {
   std::vector<std::size_t> periods = {};    // where the projected steps end, in `requests`; empty: nothing is known
   double equal_share = 0;                   // of the cut-off step's requests, those that stand in the step before
   std::uint64_t growth_bytes_per_step = 0;  // by which a projected step leaves more behind than it found
-  std::string unknown = {};                 // why nothing is known: "no earlier step"
+  // The request that failed asked for more in each of the last steps, by no rule: later ones may ask for more still.
+  bool is_rising = false;
+  std::string unknown = {};  // why nothing is known: "no earlier step"
 
   bool IsKnown() const { return !periods.empty(); }
 };

@@ -141,6 +141,20 @@ TEST(ContinuationTest, WhatGrowsAlikeStepByStepGrowsOn) {
   EXPECT_EQ(next.growth_bytes_per_step, 3 * kMiB);
 }
 
+// Files that are read from the smallest to the largest: the next one is larger than any so far.
+TEST(ContinuationTest, WhatHasRisenInEachOfTheLastStepsMayRiseOn) {
+  const auto is_rising = [](const std::vector<int>& sizes) {
+    Drawing drawing;
+    for (const int size : sizes) drawing.Draw(absl::StrCat("a1 b", size, " c", size, " -a -b -c"));
+    const Continuation next = Continue(drawing.Draw("a1 b30").CutAtEnd());
+    EXPECT_TRUE(next.IsKnown()) << next.unknown;
+    return next.is_rising;
+  };
+  EXPECT_TRUE(is_rising({9, 12, 16, 21, 24, 26}));
+  EXPECT_FALSE(is_rising({9, 12, 21, 16, 24, 26}));
+  EXPECT_FALSE(is_rising({30, 30, 30, 30, 30, 30}));
+}
+
 TEST(ContinuationTest, WhatTheFirstStepMadeIsNotMadeAgain) {
   Drawing drawing;
   drawing.Draw("p90 a10 b20 c30 d3 e3 f3 g3 h3 -a -b -c -d -e -f -g -h s1 a10 b20 c30 d3 e3 f3 g3 h3");
