@@ -150,6 +150,33 @@ OF_FIFTH_READER = [
     Seed('embed_server', '4GiB', ('pinned_segment', 'outputs_kept'), True, has_bytes=False),
 ]
 
+OF_SIXTH_READER = [
+    Seed('dreamer_act', '4GiB', ('graph_kept_alive',), True, has_bytes=False),
+    Seed('per_dqn', '3GiB', ('graph_kept_alive',), True, has_bytes=False),
+    Seed('poster_service', '4GiB', ('outputs_kept',), True, has_bytes=False),
+    Seed('cloud_ensembling', '6GiB', ('outputs_kept',), True, has_bytes=False),
+    Seed('recipe_towers', '4GiB', ('eval_accumulates', 'outputs_kept'), True, has_bytes=False),
+    Seed('moth_transfer', '6GiB', ('eval_without_no_grad', 'graph_kept_alive'), True, has_bytes=False),
+    Seed('skin_gradcam', '2816MiB', ('hooks_keep_activations', 'outputs_kept'), True, has_bytes=False),
+    Seed('ward_federation', '4GiB', ('model_copies',), True, has_bytes=False),
+    Seed('hyperspectral_windows', '4GiB', ('long_lived_tensor',), True, has_bytes=False),
+    Seed('invoice_parser', '8GiB', ('exception_holds_frames', 'graph_kept_alive'), True, has_bytes=False),
+    Seed('go_planner', '4GiB', ('reference_cycle',), True, has_bytes=False),
+    Seed('mish_denoiser', '4GiB', ('reference_cycle', 'graph_kept_alive'), True, has_bytes=False),
+    Seed('unfreeze_schedule', '5GiB', ('optimizer_state',), True, has_bytes=False),
+    Seed('contract_longdoc', '8GiB', ('activations_saved',), True, has_bytes=False),
+    Seed('polymer_alibi', '4GiB', ('attention_scores', 'activations_saved'), True, has_bytes=False),
+    Seed('choice_scoring', '3GiB', ('logits_spike',), True, has_bytes=False),
+    Seed('dictation_transducer', '3584MiB', ('logits_spike', 'activations_saved'), True, has_bytes=False),
+    Seed('novelty_archive', '4GiB', ('kv_cache_grows',), True, has_bytes=False),
+    Seed('colorize_perceptual', '2560MiB', ('gradients_kept',), True, has_bytes=False),
+    Seed('podcast_chapters', '4GiB', ('pinned_segment', 'not_expandable'), True, has_bytes=False),
+    Seed('sortagrad_ctc', '5400MiB', ('growing_sizes', 'not_expandable', 'activations_saved'), True, has_bytes=False),
+    Seed('decode_buckets', '6GiB', ('private_pools',), True, has_bytes=False),
+    Seed('ad_hash_tuner', '3500MiB', ('optimizer_temporaries', 'optimizer_state'), True, has_bytes=False),
+    Seed('shared_node_flow', '6GiB', ('memory_fraction',), True, has_bytes=False),
+]
+
 HEALTHY = [
     Seed('cyclegan_pool', '6GiB'),
     Seed('ppo_rollouts', '6GiB', conf=EXPANDABLE),
@@ -173,6 +200,12 @@ HEALTHY = [
     Seed('lora_summaries', '4GiB'),
     Seed('face_gan', '3GiB'),
     Seed('traffic_chunks', '3GiB', conf=EXPANDABLE),
+    Seed('river_gauges', '2GiB'),
+    Seed('reef_average', '4GiB', conf=EXPANDABLE),
+    Seed('letter_writer', '3GiB', conf=EXPANDABLE),
+    Seed('drone_sac', '2GiB', conf=EXPANDABLE),
+    Seed('probe_layers', '2GiB', conf=EXPANDABLE),
+    Seed('scan_register', '2GiB'),
 ]
 
-PAGE_READERS = OF_FIRST_READER + OF_SECOND_READER + OF_THIRD_READER + OF_FOURTH_READER + OF_FIFTH_READER + HEALTHY
+PAGE_READERS = OF_FIRST_READER + OF_SECOND_READER + OF_THIRD_READER + OF_FOURTH_READER + OF_FIFTH_READER + OF_SIXTH_READER + HEALTHY

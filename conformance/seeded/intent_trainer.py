@@ -39,7 +39,7 @@ def main():
     model = DistilBertForSequenceClassification(DistilBertConfig(num_labels=77, attn_implementation='sdpa'))
     progress = Progress()
     args = TrainingArguments(
-        output_dir='/tmp/blind6_intent', per_device_train_batch_size=32, per_device_eval_batch_size=64,
+        output_dir='/tmp/intent', per_device_train_batch_size=32, per_device_eval_batch_size=64,
         num_train_epochs=2, learning_rate=5e-5, eval_strategy='epoch', save_strategy='no', report_to='none',
         bf16=True, logging_steps=5, optim='adamw_torch_fused')
     trainer = Trainer(model=model, args=args, train_dataset=Utterances(32 * 12, 1), eval_dataset=Utterances(64 * 4, 2),

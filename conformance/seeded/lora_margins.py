@@ -65,7 +65,7 @@ def main():
     base = GPT2LMHeadModel(config)
     model = get_peft_model(base, LoraConfig(task_type=TaskType.CAUSAL_LM, r=8, lora_alpha=16, fan_in_fan_out=True,
                                             target_modules=['c_attn', 'c_proj']))
-    args = TrainingArguments(output_dir='/tmp/blind6_lora', per_device_train_batch_size=shape.batch,
+    args = TrainingArguments(output_dir='/tmp/lora', per_device_train_batch_size=shape.batch,
                              max_steps=shape.steps, learning_rate=2e-4, bf16=True, save_strategy='no',
                              report_to='none', logging_steps=10, disable_tqdm=True)
     trainer = MarginTrainer(model=model, args=args, train_dataset=Instructions(shape), callbacks=[Heartbeat()])

@@ -37,7 +37,7 @@ def main():
                         intermediate_size=1536, max_position_embeddings=SEQ)
     model = BertForMaskedLM(config)
     args = TrainingArguments(
-        output_dir='/tmp/blind6_mlm',
+        output_dir='/tmp/mlm',
         per_device_train_batch_size=16,
         per_device_eval_batch_size=32,
         max_steps=10,

@@ -210,6 +210,11 @@ CauseFinding DetectPinnedSegment(const CauseContext& context) {
     out.counter_evidence.push_back("how long blocks live is not in this trace: none was freed in it");
   }
   WeighAgainstFailure(context, sum.segment_bytes, out);
+  // Who holds them is named, and without them the request would have passed.
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  const bool is_shown = out.confidence == Confidence::kLikely && !out.holders.empty() && shortage.has_value() &&
+                        shortage->MissingBytes() > 0;
+  if (is_shown) out.confidence = Confidence::kProven;
   return out;
 }
 

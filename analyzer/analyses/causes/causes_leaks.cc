@@ -110,9 +110,15 @@ void SayParts(CauseFinding& out) {
   out.evidence.push_back("what it keeps are views of a part of larger tensors, and each keeps the whole of its tensor");
 }
 
+// What torch.cat joins is no list.
+void SayRoom(const CauseContext& context, LeakShape shape, CauseFinding& out) {
+  if (out.finding == Finding::kFound && LeakOf(context, shape)->is_replaced) out.change = &changes::kRoomForAll;
+}
+
 CauseFinding DetectOutputsKept(const CauseContext& context) {
   CauseFinding out = LeakFinding(context, CauseKind::kOutputsKept, LeakShape::kOutputs, "Outputs");
   SayParts(out);
+  SayRoom(context, LeakShape::kOutputs, out);
   if (!out.holders.empty() && out.holders.front().container == "lru_cache") out.change = &changes::kBoundedCache;
   SayLines(context, LeakShape::kOutputs, " lines left some; the other blocks of their iterations are gone", out);
   return out;
@@ -141,6 +147,7 @@ CauseFinding DetectEvalOutputs(const CauseContext& context) {
   CauseFinding out =
       LeakFinding(context, CauseKind::kEvalAccumulates, LeakShape::kEvalOutputs, "Outputs of an evaluation");
   SayParts(out);
+  SayRoom(context, LeakShape::kEvalOutputs, out);
   SayLines(context, LeakShape::kEvalOutputs, " lines left some; the other blocks of their iterations are gone", out);
   return out;
 }

@@ -148,6 +148,13 @@ inline constexpr ProgramChange kNumbersNotTensors{
         "state = state.detach()"};
 inline constexpr ProgramChange kMoveOffDevice{.sentence = "move what is kept off the device, or let it go",
                                               .python = "kept.append(output.detach().cpu())"};
+inline constexpr ProgramChange kRoomForAll{
+    .sentence =
+        "keep the parts on the host, or give the tensor its room from the start: torch.cat has the old one and the new "
+        "one at once",
+    .python =
+        "parts.append(new.cpu())  # not: rows = torch.cat([rows, new])\n"
+        "rows[count:count + len(new)] = new  # of a tensor with room for all"};
 inline constexpr ProgramChange kRemoveHook{
     .sentence = "remove the hook when it has seen enough, or keep its copies in host memory",
     .python =

@@ -380,7 +380,9 @@ TEST(OwnedCausesTest, WhatTheProgramItselfJoinsAreOutputs) {
     if (joined != nullptr) run.run().Free(joined);
     joined = grown;
   });
-  ExpectFirst(run.FailInPass(), CauseKind::kOutputsKept, "features", {CauseKind::kKvCacheGrows});
+  const SeededInput input = run.FailInPass();
+  ExpectFirst(input, CauseKind::kOutputsKept, "features", {CauseKind::kKvCacheGrows});
+  EXPECT_EQ(Diagnosis(input).Of(CauseKind::kOutputsKept).change, &analyses::changes::kRoomForAll) << "it is no list";
 }
 
 TEST(OwnedCausesTest, ViewsOfAPartAreToBeCopied) {
