@@ -128,6 +128,18 @@ SeededInput HugeTensor(Shape shape, std::uint64_t tensor_bytes, int tensors) {
   return run.Finish();
 }
 
+// The second pass finds no room beside it.
+SeededInput HugeTensorBesideAPass(Shape shape, std::uint64_t tensor_bytes) {
+  SeededRun run({.capacity_bytes = tensor_bytes + 4 * WeightBytes(shape) + 400 * kMiB});
+  run.At({{"train.py", 9, "load"}, kScript});
+  run.Allocate(tensor_bytes);
+  Train(run, shape, Weights(run, shape), 1);
+  Blocks saved;
+  shape.length *= 4;
+  PassOf(run, shape, false, saved);
+  return run.Finish();
+}
+
 // Half of the device may be had.
 SeededInput Limited(Shape shape, const char* fraction) {
   SeededRun run({.conf = std::string("per_process_memory_fraction:") + fraction, .capacity_bytes = 4 * kGiB});
@@ -194,6 +206,7 @@ std::vector<SeededCase> MemoryCases() {
       {"a data set of 6 GiB", CauseKind::kLongLivedTensor, [] { return HugeTensor({}, 6 * kGiB, 1); }},
       {"two tables of 2 GiB", CauseKind::kLongLivedTensor, [] { return HugeTensor({}, 2 * kGiB, 2); }},
       {"three banks of 1 GiB", CauseKind::kLongLivedTensor, [] { return HugeTensor({.batch = 1}, kGiB, 3); }},
+      {"a data set beside a pass", CauseKind::kLongLivedTensor, [] { return HugeTensorBesideAPass({}, 6 * kGiB); }},
       {"half of the device", CauseKind::kMemoryFraction, [] { return Limited({}, "0.5"); }},
       {"a quarter of the device", CauseKind::kMemoryFraction, [] { return Limited({}, "0.25"); }},
       {"a third of the device", CauseKind::kMemoryFraction, [] { return Limited({.layers = 4}, "0.33"); }},

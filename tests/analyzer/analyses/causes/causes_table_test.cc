@@ -138,6 +138,7 @@ const std::map<CauseKind, std::set<CauseKind>>& Companions() {
       {kAttentionScores, {kActivationsSaved, kCapacity}},
       {kModelCopies, {kCapacity}},
       {kLogitsSpike, {kCapacity}},
+      {kLongLivedTensor, {kCapacity}},
       {kOptimizerState, {kCapacity}},
       {kOptimizerTemporaries, {kOptimizerState}},
   };
