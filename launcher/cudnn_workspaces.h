@@ -1,13 +1,10 @@
-// What a run's plans of cuDNN would ask of their caller, by the heuristics of the library that the program brought.
-// They are asked without a device, in a process of its own that has a limited time: whatever the library does there,
-// the run has ended before.
+// What a run's plans of cuDNN would ask of their caller, by the heuristics of the library that the program brought. It
+// is asked after the run, and for a limited time (cudnn_process.h).
 //
 //   const libraries::CudnnUse told = AskCudnn(plans, std::chrono::seconds(10));
 //   told.most_bytes;   // of the plan that asks most
 //
-// cuDNN makes plans for a device that JSON describes, from 9.8 on (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). The first
-// configuration that becomes a plan is taken, as PyTorch takes it, which leaves out those that convert float's inputs
-// down. Sizes are bytes.
+// Sizes are bytes.
 #ifndef ASHLAR_LAUNCHER_CUDNN_WORKSPACES_H_
 #define ASHLAR_LAUNCHER_CUDNN_WORKSPACES_H_
 
@@ -29,6 +26,13 @@ struct CudnnPlans {
 
   bool operator==(const CudnnPlans&) const = default;
 };
+
+// Of --workspaces: "cudnn" has the library asked while the program runs, about each plan as it is made
+// (cudnn_server.h).
+inline constexpr char kNoWorkspaces[] = "none", kCudnnWorkspaces[] = "cudnn";
+
+// What --workspaces cudnn did, in a sentence that begins with the flag.
+std::string WorkspacesText(const libraries::CudnnUse& use);
 
 libraries::CudnnUse AskCudnn(const CudnnPlans& plans, std::chrono::milliseconds most);
 

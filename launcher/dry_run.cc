@@ -83,6 +83,7 @@ void AskAboutPlans(RunResults& results) {
   for (ProcessRun& run : results.runs) {
     if (!run.books.has_value()) continue;
     LibraryCalls& calls = run.books->library_calls;
+    if (calls.cudnn.is_in_peak) continue;  // it was asked while it ran
     const auto same = std::find_if(asked.begin(), asked.end(),
                                    [&](const LibraryCalls* other) { return other->cudnn_plans == calls.cudnn_plans; });
     calls.cudnn = same != asked.end() ? (*same)->cudnn : AskCudnn(calls.cudnn_plans, kMostAsking);
@@ -297,6 +298,8 @@ int RunDryRun(DryRunFlags& flags) {
   if (!found.why_not.empty()) return Fail(found.exit_code, absl::InvalidArgumentError(found.why_not));
   const absl::StatusOr<std::unique_ptr<RunFolder>> folder = RunFolder::Make();
   if (!folder.ok()) return Fail(kUnreadable, folder.status());
+  const absl::StatusOr<std::unique_ptr<CudnnServer>> workspaces = ServeWorkspaces(flags.settings, (*folder)->path());
+  if (!workspaces.ok()) return Fail(kUnreadable, workspaces.status());
   SignalRelay relay((*folder)->path());
   if (absl::Status status = WriteFile((*folder)->path() + "/machine", machine->text); !status.ok()) {
     return Fail(kUnreadable, status);
@@ -320,6 +323,7 @@ int RunDryRun(DryRunFlags& flags) {
   report.program = flags.program;
   report.routing = flags.settings.routing;
   report.values = flags.settings.values;
+  report.has_workspaces = *workspaces != nullptr;
   report.exit_code = *code;
   report.machine = *std::move(machine);
   report.host_bytes = first.host_bytes;

@@ -510,6 +510,19 @@ const Fields<cli::RefusedCall>& FieldsOf<cli::RefusedCall>() {
 }
 
 template <>
+const Fields<libraries::CudnnUse>& FieldsOf<libraries::CudnnUse>() {
+  using Use = libraries::CudnnUse;
+  static const auto* fields = new Fields<Use>(
+      Fields<Use>("cudnn_workspaces")
+          .Add("plans", &Use::plans, "Of cuDNN's graph interface that differ, of all processes.")
+          .Add("answered", &Use::answered, "Of these: they had the workspace that the library named; the others 0.")
+          .Add("largest_bytes", &Use::most_bytes, "The largest workspace.")
+          .Add("version", &Use::version, "Of the library, such as 92400; 0: not known.")
+          .AddNonEmpty("why_not", &Use::why_not, "Why a plan had no answer; null where that was not told."));
+  return *fields;
+}
+
+template <>
 const Fields<cli::RunReport>& FieldsOf<cli::RunReport>() {
   using cli::RunReport;
   static const auto* fields = new Fields<RunReport>(
@@ -548,6 +561,10 @@ const Fields<cli::RunReport>& FieldsOf<cli::RunReport>() {
               "account", [](const auto& of) { return cli::AccountOf(of); },
               "Whose the memory of a device is, and what libraries take beside it; null: no process left its "
               "accounting.")
+          .Add(
+              "cudnn_workspaces",
+              [](const auto& of) { return of.has_workspaces ? std::optional(cli::CudnnOf(of.results)) : std::nullopt; },
+              "Under --workspaces cudnn, what plans had; else null.")
           .Add("assumptions", &cli::Assumptions, "What else was taken for granted.")
           .Add("not_supported", &cli::RefusedCalls, "Calls that were answered so, most first.")
           .AddCount(

@@ -176,6 +176,9 @@ std::vector<Assumption> Assumptions(const RunReport& report) {
   }
   out.push_back({"time", std::nullopt, "assumed", TimeAssumed(report)});
   if (!report.routing.empty()) out.push_back({"routing of experts", std::nullopt, "given", RoutingAssumed(report)});
+  if (report.has_workspaces) {
+    out.push_back({"workspaces of cuDNN", std::nullopt, "given", WorkspacesText(CudnnOf(report.results))});
+  }
   const std::vector<GivenValue> values = GivenValues(report);
   if (std::string read = ValuesThatWereRead(values); !read.empty()) {
     out.push_back({"values of the device", std::nullopt, "given", std::move(read)});

@@ -75,6 +75,7 @@ struct RunReport {
   std::optional<RankRuns> ranks;    // where --ranks was given
   std::string routing;              // the rule of --routing; empty: it was not given
   std::vector<std::string> values;  // of --value, as given
+  bool has_workspaces = false;      // of cuDNN, by --workspaces cudnn
   std::vector<std::string> notes;   // what could not be read, what was kept
 };
 

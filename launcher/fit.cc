@@ -346,6 +346,8 @@ int RunFit(const FitFlags& flags) {
   }
   const absl::StatusOr<std::unique_ptr<RunFolder>> folder = RunFolder::Make();
   if (!folder.ok()) return Fail(kUnreadable, folder.status());
+  const absl::StatusOr<std::unique_ptr<CudnnServer>> workspaces = ServeWorkspaces(flags.settings, (*folder)->path());
+  if (!workspaces.ok()) return Fail(kUnreadable, workspaces.status());
   SignalRelay relay((*folder)->path());
   int code = 0;
   absl::StatusOr<FitBase> base = RunBase(flags, *asked, found.path, **folder, relay, code);
@@ -377,6 +379,7 @@ int RunFit(const FitFlags& flags) {
   }
   if (absl::Status status = WriteLauncher(flags, *asked, answer); !status.ok()) return Fail(kUnreadable, status);
   answer.runs = runs.runs() + 1;
+  if (*workspaces != nullptr) answer.workspaces = WorkspacesText(runs.cudnn());
   answer.kept_away.assign(runs.kept_away().begin(), runs.kept_away().end());
   return FinishFit(flags, answer);
 }

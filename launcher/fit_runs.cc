@@ -326,6 +326,7 @@ std::vector<FitRow> FitRuns::RunOnce(const std::vector<Asked>& asked, const Time
   for (std::size_t i = 0; i < ends.size(); ++i) {
     out.push_back(RowOf(asked[i], ends[i]));
     kept_away_.insert(ends[i].kept.begin(), ends[i].kept.end());
+    cudnn_.Add(CudnnOf(ends[i].results));
   }
   return out;
 }

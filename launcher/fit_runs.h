@@ -95,7 +95,12 @@ class FitRuns {
 
   FitRuns(const FitBase& base, std::size_t at_once, SignalRelay& relay,
           const std::function<void(const std::string&)>& progress)
-      : base_(base), stop_(StopStep(base.facts)), at_once_(at_once), relay_(relay), progress_(progress) {}
+      : base_(base),
+        stop_(StopStep(base.facts)),
+        at_once_(at_once),
+        relay_(relay),
+        progress_(progress),
+        cudnn_(CudnnOf(base.results)) {}
 
   struct Time {
     double most_seconds = 0;                                         // of one run
@@ -133,6 +138,7 @@ class FitRuns {
   bool leaves_draws() const { return leaves_draws_; }
   std::size_t at_once() const { return at_once_; }
   std::uint64_t runs() const { return runs_; }
+  const libraries::CudnnUse& cudnn() const { return cudnn_; }  // of the base and of all rows
   const std::set<std::string>& kept_away() const { return kept_away_; }
 
  private:
@@ -155,6 +161,7 @@ class FitRuns {
   bool leaves_draws_ = false;
   std::unique_ptr<ForkServer> server_;
   std::set<std::string> kept_away_;
+  libraries::CudnnUse cudnn_;
 };
 
 }  // namespace ashlar::cli

@@ -16,6 +16,10 @@ void AddHollowFlags(Command& app, HollowSettings& settings) {
   app.Add("--reproducible", settings.reproducible,
           "two runs are alike: hash seed, one thread, generator seeds, addresses not randomised");
   AddValueFlag(app, settings.values);
+  app.Add("--workspaces", settings.workspaces,
+          "what cuDNN's plans ask their caller for: none (default), or cudnn, as the program's own cuDNN says by its "
+          "heuristics")
+      .OneOf({kNoWorkspaces, kCudnnWorkspaces});
 }
 
 std::map<std::string, std::string> HollowEnvironment(const HollowSettings& settings, const HollowFiles& files,
@@ -34,6 +38,7 @@ std::map<std::string, std::string> HollowEnvironment(const HollowSettings& setti
   if (!settings.calls.empty()) out["ASHLAR_HOLLOW_CALLS"] = settings.calls;
   if (!settings.routing.empty()) out["ASHLAR_ROUTING"] = settings.routing;
   PutValues(settings.values, out);
+  if (settings.workspaces == kCudnnWorkspaces) out[CudnnServer::kVariable] = CudnnServer::PathIn(folder);
   if (settings.skip_init) out["ASHLAR_SKIP_INIT"] = "1";
   if (settings.reproducible) {
     out["ASHLAR_REPRODUCIBLE"] = "1";
@@ -45,6 +50,12 @@ std::map<std::string, std::string> HollowEnvironment(const HollowSettings& setti
     out["PYTORCH_ALLOC_CONF"] = *settings.conf;
   }
   return out;
+}
+
+absl::StatusOr<std::unique_ptr<CudnnServer>> ServeWorkspaces(const HollowSettings& settings,
+                                                             const std::string& folder) {
+  if (settings.workspaces != kCudnnWorkspaces) return nullptr;
+  return CudnnServer::Start(folder);
 }
 
 std::uint64_t LargestChildBytes() {

@@ -6,12 +6,16 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "console/command_line.h"
 #include "console/installed_files.h"
+#include "launcher/cudnn_server.h"
+#include "launcher/cudnn_workspaces.h"
 #include "launcher/names_flags.h"
 
 namespace ashlar::cli {
@@ -23,6 +27,7 @@ struct HollowSettings {
   std::string calls = {};                // a file
   std::string routing = {};              // how routers of experts choose: "balanced", "random:7", "worst"
   std::vector<std::string> values = {};  // what lines of the program read (value_flags.h)
+  std::string workspaces = kNoWorkspaces;
   bool skip_init = false;
   bool reproducible = false;
 };
@@ -33,6 +38,10 @@ void AddHollowFlags(Command& app, HollowSettings& settings);
 // Beside and over our own.
 std::map<std::string, std::string> HollowEnvironment(const HollowSettings& settings, const HollowFiles& files,
                                                      const std::string& folder);
+
+// Under --workspaces cudnn, what answers the program and its runs while it lives; null without it. Make it before a
+// SignalRelay. The folder is that of the environment.
+absl::StatusOr<std::unique_ptr<CudnnServer>> ServeWorkspaces(const HollowSettings& settings, const std::string& folder);
 
 // The resident memory of the largest of this process's children that have ended.
 std::uint64_t LargestChildBytes();

@@ -64,6 +64,14 @@ LibraryCalls LibraryCallsOf(const json& file) {
                        GetObject(plans, "device").dump()};
     for (const json& graph : GetArray(plans, "graphs")) out.cudnn_plans.graphs.push_back(graph.dump());
     out.cudnn_plans.more = Get<std::uint64_t>(plans, "more");
+    if (const json& said = GetObject(plans, "said"); !said.empty()) {
+      out.cudnn = {.plans = out.cudnn_plans.graphs.size() + out.cudnn_plans.more,
+                   .answered = Get<std::size_t>(said, "answered"),
+                   .most_bytes = Get<std::uint64_t>(said, "most_bytes"),
+                   .version = Get<std::uint64_t>(said, "version"),
+                   .why_not = Get<std::string>(said, "why_not"),
+                   .is_in_peak = true};
+    }
   }
   for (const json& of : GetArray(use, "cublas"))
     out.cublas.push_back({Get<int>(of, "device"), Get<int>(of, "handles")});
@@ -321,6 +329,14 @@ std::uint64_t ProcessRun::OutOfMemory() const {
 
 std::string ProcessRun::Name() const {
   return rank.has_value() ? absl::StrCat("rank ", *rank) : absl::StrCat("process ", pid);
+}
+
+libraries::CudnnUse CudnnOf(const RunResults& results) {
+  libraries::CudnnUse out;
+  for (const ProcessRun& run : results.runs) {
+    if (run.books.has_value()) out.Add(run.books->library_calls.cudnn);
+  }
+  return out;
 }
 
 std::vector<std::string> NotKept(const RunResults& results) {

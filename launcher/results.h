@@ -174,6 +174,9 @@ struct RunResults {
   std::uint64_t peak_bytes = 0;  // of the device that held most, by the accounting that all share; 0: there are none
 };
 
+// Of all processes: what their plans of cuDNN had, or would ask for.
+libraries::CudnnUse CudnnOf(const RunResults& results);
+
 // Why allocations of a process are not in its history, a line each.
 std::vector<std::string> NotKept(const RunResults& results);
 

@@ -1,5 +1,6 @@
 #include "analyzer/libraries/library_memory.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +36,14 @@ MemoryPart CublasPart(int handles, gpus::Capability capability) {
 
 // One workspace is there at a time, and goes back when its kernel was given.
 MemoryPart CudnnPart(const CudnnUse& use) {
+  if (use.is_in_peak && use.answered > 0) {
+    const std::size_t silent = use.plans - use.answered;
+    return {"cuDNN",
+            {},
+            kComputed,
+            absl::StrCat("its workspaces are in the peak: its caller's memory",
+                         silent == 0 ? "" : absl::StrCat("; but for ", FormatCount(silent), " plans of no answer"))};
+  }
   if (use.plans == 0 || use.answered == 0) {
     return {"cuDNN",
             {},
@@ -49,11 +58,26 @@ MemoryPart CudnnPart(const CudnnUse& use) {
           {0, use.most_bytes},
           kComputed,
           absl::StrCat("the largest workspace of ", FormatCount(use.answered), " of ", FormatCount(use.plans),
-                       use.plans == 1 ? " plan" : " plans", ", by the heuristics of cuDNN ", use.version / 10000, ".",
-                       use.version / 100 % 100, " without a device")};
+                       use.plans == 1 ? " plan" : " plans", ", by the heuristics of cuDNN ",
+                       CudnnVersionText(use.version), " without a device")};
 }
 
 }  // namespace
+
+void CudnnUse::Add(const CudnnUse& other) {
+  plans += other.plans;
+  answered += other.answered;
+  most_bytes = std::max(most_bytes, other.most_bytes);
+  version = std::max(version, other.version);
+  is_in_peak = is_in_peak || other.is_in_peak;
+  if (why_not.empty()) why_not = other.why_not;
+}
+
+// 92400 is 9.24, and 8904 is 8.9.
+std::string CudnnVersionText(std::uint64_t version) {
+  return version < 10'000 ? absl::StrCat(version / 1000, ".", version / 100 % 10)
+                          : absl::StrCat(version / 10'000, ".", version / 100 % 100);
+}
 
 std::vector<MemoryPart> LibraryParts(const UsedLibraries& use, gpus::Capability capability) {
   std::vector<MemoryPart> out;

@@ -28,7 +28,11 @@ struct CudnnUse {
   std::uint64_t most_bytes = 0;
   std::uint64_t version = 0;  // 92400
   std::string why_not = {};   // no plan was answered: in words
+  bool is_in_peak = false;    // the plans had these workspaces while the program ran: they are its caller's memory
+
+  void Add(const CudnnUse& other);  // of another process
 };
+std::string CudnnVersionText(std::uint64_t version);  // "9.24"
 
 // Of one process on one device.
 struct UsedLibraries {

@@ -140,6 +140,7 @@ struct FitAnswer {
   std::optional<std::uint64_t> own_order_bytes;  // peak reserved of the program in its own order
   // Rows leave out large random fills of host memory, without which the program as it is asked for the same memory.
   bool leaves_draws = false;
+  std::string workspaces;            // what --workspaces cudnn did, in a sentence; empty: it was not given
   std::vector<std::string> allowed;  // kinds of altered results
   std::uint64_t runs = 0;
   std::uint64_t untried = 0;          // sets that were left when the time was up

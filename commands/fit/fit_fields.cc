@@ -287,6 +287,8 @@ const Fields<FitAnswer>& FieldsOf<FitAnswer>() {
           .Add("leaves_draws", &FitAnswer::leaves_draws,
                "Whether rows leave out large random fills of host memory: the program as it is asks for the same "
                "memory without them.")
+          .AddNonEmpty("workspaces", &FitAnswer::workspaces,
+                       "What --workspaces cudnn did in all runs, in a sentence; null without it.")
           .Add("has_worst_first", &FitAnswer::has_worst_first,
                "Whether each run after the first begins with the longest samples in one batch, as lengths vary.")
           .AddNonEmpty("why_no_worst", &FitAnswer::why_no_worst, "Why that could not be made, where lengths vary.")

@@ -249,6 +249,7 @@ std::vector<std::string> FitRemarks(const FitAnswer& a) {
     out.push_back(absl::StrCat("rows end after step ", *a.stop_step, " of ", FormatCount(a.steps),
                                ": what comes later needed no more in the program as it is"));
   }
+  if (!a.workspaces.empty()) out.push_back(a.workspaces);
   if (a.leaves_draws) {
     out.push_back(
         "rows leave large random numbers on the host out: without them the program as it is asked for the same memory "

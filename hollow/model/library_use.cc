@@ -21,14 +21,25 @@ void LibraryUse::AddCudnn(const Cudnn& library) {
   most_.has_cudnn = true;
 }
 
-void LibraryUse::NoteCudnnPlan(const std::string& graph) {
+void LibraryUse::NoteCudnnPlan(const std::string& graph, std::optional<std::uint64_t> workspace_bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (graph.empty() || most_.cudnn.graphs.contains(graph)) return;
-  if (most_.cudnn.graphs.size() == kMostGraphs) {
-    ++most_.cudnn.more;
+  if (graph.empty()) return;
+  Cudnn& cudnn = most_.cudnn;
+  cudnn.most_bytes = std::max(cudnn.most_bytes, workspace_bytes.value_or(0));
+  bool is_one_more = workspace_bytes.has_value();
+  if (cudnn.graphs.size() == kMostGraphs && !cudnn.graphs.contains(graph)) {
+    ++cudnn.more;
   } else {
-    most_.cudnn.graphs.insert(graph);
+    bool& is_answered = cudnn.graphs[graph];
+    is_one_more = is_one_more && !is_answered;
+    is_answered = is_answered || is_one_more;
   }
+  if (is_one_more) ++cudnn.answered;
+}
+
+void LibraryUse::NoteCudnnSilence(const std::string& why) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (most_.cudnn.why_silent.empty()) most_.cudnn.why_silent = why;
 }
 
 void LibraryUse::SetNcclVersion(int version) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,8 +35,13 @@ class LibraryUse {
   struct Cudnn {
     std::string library = {}, cublaslt = {};  // files; empty: not known
     std::string device = {};                  // JSON (hollow/api/cudnn/backend_text.h), as each of `graphs` is
-    std::set<std::string> graphs = {};
-    std::uint64_t more = 0;  // plans beyond the first kMostGraphs
+    std::uint64_t version = 0;                // 92400
+    bool is_asked = false;                    // while the program runs, what workspaces its plans need
+    std::map<std::string, bool> graphs = {};  // that plans were made for; whether one had an answer
+    std::uint64_t more = 0;                   // plans beyond the first kMostGraphs
+    std::uint64_t answered = 0;               // of the graphs, and of those plans
+    std::uint64_t most_bytes = 0;             // the largest workspace
+    std::string why_silent = {};              // of the first question that had no answer
   };
   static constexpr std::size_t kMostGraphs = 2000;
 
@@ -50,7 +56,8 @@ class LibraryUse {
   void AddCublas(int device);
   void RemoveCublas(int device);
   void AddCudnn(const Cudnn& library);
-  void NoteCudnnPlan(const std::string& graph);
+  void NoteCudnnPlan(const std::string& graph, std::optional<std::uint64_t> workspace_bytes = std::nullopt);
+  void NoteCudnnSilence(const std::string& why);
 
   void SetNcclVersion(int version);
   // Its number. It is active until it is suspended or removed, and again when it is resumed.

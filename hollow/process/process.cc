@@ -240,7 +240,10 @@ void ReturnHold(const CublasHold& hold) {
 }
 
 void NoteCudnn(const LibraryUse::Cudnn& library) { TheProcess().library_use.AddCudnn(library); }
-void NoteCudnnPlan(const std::string& graph) { TheProcess().library_use.NoteCudnnPlan(graph); }
+void NoteCudnnPlan(const std::string& graph, std::optional<std::uint64_t> workspace_bytes) {
+  TheProcess().library_use.NoteCudnnPlan(graph, workspace_bytes);
+}
+void NoteCudnnSilence(const std::string& why) { TheProcess().library_use.NoteCudnnSilence(why); }
 
 bool IsKnown(std::uint64_t address, std::uint64_t bytes) {
   Process& process = TheProcess();
@@ -367,11 +370,16 @@ void WriteCudnn(const LibraryUse::Cudnn& cudnn, std::ostream& out) {
   out << ",\"cudnn_plans\":{\"library\":" << Quoted(cudnn.library) << ",\"cublaslt\":" << Quoted(cudnn.cublaslt)
       << ",\"device\":" << cudnn.device << ",\"more\":" << cudnn.more << ",\"graphs\":[";
   const char* comma = "";
-  for (const std::string& graph : cudnn.graphs) {
+  for (const auto& [graph, is_answered] : cudnn.graphs) {
     out << comma << graph;
     comma = ",";
   }
-  out << "]}";
+  out << "]";
+  if (cudnn.is_asked) {
+    out << ",\"said\":{\"answered\":" << cudnn.answered << ",\"most_bytes\":" << cudnn.most_bytes
+        << ",\"version\":" << cudnn.version << ",\"why_not\":" << Quoted(cudnn.why_silent) << "}";
+  }
+  out << "}";
 }
 
 void WriteLibraryUse(const LibraryUse::Summary& use, std::ostream& out) {

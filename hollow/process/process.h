@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -138,7 +139,9 @@ struct CublasHold {
 CublasHold HoldForCublas();
 void ReturnHold(const CublasHold& hold);
 void NoteCudnn(const LibraryUse::Cudnn& library);  // a handle of it is made
-void NoteCudnnPlan(const std::string& graph);      // and a plan
+// And a plan, of a workspace that the library says; nullopt: it was not asked, or had no answer.
+void NoteCudnnPlan(const std::string& graph, std::optional<std::uint64_t> workspace_bytes);
+void NoteCudnnSilence(const std::string& why);  // a question that had no answer
 
 bool IsKnown(std::uint64_t address, std::uint64_t bytes);
 void Know(std::uint64_t address, std::uint64_t bytes);

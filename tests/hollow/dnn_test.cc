@@ -1,10 +1,18 @@
 // cuDNN without a machine below it: descriptors, the graph interface, and the layout of recurrent weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -139,6 +147,128 @@ TEST_F(LibrariesTest, CudnnsGraphInterfaceLeadsToAPlan) {
   EXPECT_THAT(remembered.refused, ElementsAre("cudnnBackendGetAttribute"));
   EXPECT_EQ(cudnnBackendSetAttribute(plan.descriptor, 401, 15, 1, configs), 1001);  // it is finalized
   cudnnDestroy(handle);
+}
+
+// In the place of `ashlar`: it answers each connection with the line that goes with the question's command.
+class Answering {
+ public:
+  using Lines = std::map<std::string, std::string>;
+  explicit Answering(Lines lines) : path_(testing::TempDir() + "cudnn_answers"), lines_(std::move(lines)) {
+    unlink(path_.c_str());
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    file_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(bind(file_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(listen(file_, 8), 0);
+    thread_ = std::thread([this] { Answer(); });
+    setenv("ASHLAR_HOLLOW_CUDNN", path_.c_str(), 1);
+  }
+  ~Answering() {
+    unsetenv("ASHLAR_HOLLOW_CUDNN");
+    shutdown(file_, SHUT_RDWR);
+    thread_.join();
+    close(file_);
+    unlink(path_.c_str());
+  }
+  Answering(const Answering&) = delete;
+
+ private:
+  void Answer() const {
+    for (int other = 0; (other = accept(file_, nullptr, nullptr)) >= 0; close(other)) {
+      std::string question;
+      char bytes[1000];
+      for (ssize_t count = 0; (count = read(other, bytes, sizeof(bytes))) > 0;) {
+        question.append(bytes, static_cast<std::size_t>(count));
+      }
+      for (const auto& [command, line] : lines_) {
+        if (question.find("\n" + command + " {\"mode\":0,\"graph\":{\"kind\":15,") == std::string::npos) continue;
+        EXPECT_EQ(write(other, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+      }
+    }
+  }
+
+  const std::string path_;
+  const Lines lines_;
+  int file_ = -1;
+  std::thread thread_;
+};
+
+// What a heuristic has for a graph of one operation.
+struct FoundParts {
+  FoundParts() {
+    EXPECT_EQ(operation.Finalize(), 0);
+    graph.Set(801, operation.descriptor);
+    EXPECT_EQ(graph.Finalize(), 0);
+    heuristic.Set(201, graph.descriptor);
+    EXPECT_EQ(heuristic.Finalize(), 0);
+    void* configs[] = {first.descriptor, second.descriptor};
+    EXPECT_EQ(cudnnBackendGetAttribute(heuristic.descriptor, 202, 15, 2, &count, configs), 0);
+  }
+  BackendPart operation{10}, graph{15}, heuristic{4}, first{3}, second{3};
+  std::int64_t count = 0;
+};
+
+std::int64_t NumberOf(const BackendPart& part, int name) {
+  std::int64_t count = 0, out = -1;
+  EXPECT_EQ(cudnnBackendGetAttribute(part.descriptor, name, 3, 1, &count, &out), 0);
+  return out;
+}
+
+TEST_F(LibrariesTest, WhereTheProgramsOwnCudnnIsAskedPlansHaveWhatItNames) {
+  const Answering ashlar(
+      Answering::Lines{{"configs", "* 1:7:500:1.12:3 4:8:70016::\n"}, {"plan:1", "-\n"}, {"plan:4", "= 70016\n"}});
+  const FoundParts found;
+  EXPECT_EQ(found.count, 2);
+  std::int64_t one = 0;
+  void* configs[] = {found.first.descriptor};
+  ASSERT_EQ(cudnnBackendGetAttribute(found.heuristic.descriptor, 202, 15, 1, &one, configs), 0);
+  EXPECT_EQ(one, 1) << "PyTorch wants one, and would take more for descriptors that it made";
+  EXPECT_EQ(NumberOf(found.first, 303), 500);
+  EXPECT_EQ(NumberOf(found.second, 303), 70016);
+  const BackendPart engine(2);
+  void* engines[] = {engine.descriptor};
+  std::int64_t count = 0;
+  std::int32_t notes[4] = {};
+  ASSERT_EQ(cudnnBackendGetAttribute(found.first.descriptor, 300, 15, 1, &count, engines), 0);
+  EXPECT_EQ(NumberOf(engine, 1301), 7);
+  ASSERT_EQ(cudnnBackendGetAttribute(engine.descriptor, 1303, 11, 4, &count, notes), 0);
+  EXPECT_THAT(std::vector<std::int32_t>(notes, notes + count), ElementsAre(1, 12));
+  ASSERT_EQ(cudnnBackendGetAttribute(engine.descriptor, 1305, 19, 4, &count, notes), 0);
+  EXPECT_THAT(std::vector<std::int32_t>(notes, notes + count), ElementsAre(3));
+  const BackendPart none(5), plan(5);
+  none.Set(401, found.first.descriptor);
+  EXPECT_EQ(none.Finalize(), 3000) << "the library makes no plan of it";
+  plan.Set(401, found.second.descriptor);
+  ASSERT_EQ(plan.Finalize(), 0);
+  EXPECT_EQ(NumberOf(plan, 402), 70016);
+  EXPECT_THAT(remembered.cudnn_workspaces, ElementsAre(70016));
+  EXPECT_TRUE(remembered.cudnn_silences.empty());
+}
+
+TEST_F(LibrariesTest, WhereItHasNoAnswerPlansAreAsWithoutIt) {
+  const auto plan_of_first = [] {
+    const FoundParts found;
+    EXPECT_EQ(found.count, 1);
+    const BackendPart plan(5);
+    plan.Set(401, found.first.descriptor);
+    EXPECT_EQ(plan.Finalize(), 0);
+    return NumberOf(plan, 402);
+  };
+  {
+    const Answering ashlar(Answering::Lines{{"configs", "? 92400 its library took too long\n"}});
+    EXPECT_EQ(plan_of_first(), 0);
+  }
+  {
+    const Answering ashlar(
+        Answering::Lines{{"configs", "* 0:7:500::\n"}, {"plan:0", "? 92400 its library ended its process\n"}});
+    EXPECT_EQ(plan_of_first(), 0);
+  }
+  setenv("ASHLAR_HOLLOW_CUDNN", "/none/cudnn", 1);
+  EXPECT_EQ(plan_of_first(), 0);
+  unsetenv("ASHLAR_HOLLOW_CUDNN");
+  EXPECT_THAT(remembered.cudnn_silences,
+              ElementsAre("its library took too long", "its library ended its process", "ashlar did not answer"));
+  EXPECT_THAT(remembered.cudnn_workspaces, ElementsAre(std::nullopt, std::nullopt, std::nullopt));
 }
 
 // A plan that is made of its own text has a configuration as well: JAX asks for it.

@@ -36,7 +36,11 @@ std::vector<ProcessBytes> ProcessesOn(int device) {
 CublasHold HoldForCublas() { return {}; }
 void ReturnHold(const CublasHold&) {}
 void NoteCudnn(const LibraryUse::Cudnn&) {}
-void NoteCudnnPlan(const std::string& graph) { remembered.cudnn_plans.push_back(graph); }
+void NoteCudnnPlan(const std::string& graph, std::optional<std::uint64_t> workspace_bytes) {
+  remembered.cudnn_plans.push_back(graph);
+  remembered.cudnn_workspaces.push_back(workspace_bytes);
+}
+void NoteCudnnSilence(const std::string& why) { remembered.cudnn_silences.push_back(why); }
 
 }  // namespace ashlar::hollow
 

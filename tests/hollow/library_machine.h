@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct Remembered {
   std::vector<std::string> refused;
   std::vector<std::uint64_t> made_up;  // bytes
   std::vector<std::string> cudnn_plans;
+  std::vector<std::optional<std::uint64_t>> cudnn_workspaces;  // of these plans
+  std::vector<std::string> cudnn_silences;
   std::vector<std::size_t> allocated;  // bytes of cudaMalloc
   std::size_t freed = 0;
 };

@@ -72,6 +72,24 @@ TEST(LibraryUseTest, PlansOfCudnnAreKeptOnceEachAndNotWithoutEnd) {
   EXPECT_EQ(cudnn.more, 2U);
 }
 
+TEST(LibraryUseTest, OfThePlansOfAGraphTheLargestWorkspaceIsKept) {
+  LibraryUse use;
+  use.NoteCudnnPlan("none");
+  use.NoteCudnnPlan("some", 5);
+  use.NoteCudnnPlan("some", 7);
+  use.NoteCudnnPlan("some", 6);
+  use.NoteCudnnSilence("first");
+  use.NoteCudnnSilence("second");
+  const LibraryUse::Cudnn cudnn = use.Most().cudnn;
+  EXPECT_EQ(cudnn.graphs.size(), 2U);
+  EXPECT_EQ(cudnn.answered, 1U);
+  EXPECT_EQ(cudnn.most_bytes, 7U);
+  EXPECT_EQ(cudnn.why_silent, "first");
+  for (std::size_t i = 0; i < LibraryUse::kMostGraphs; ++i) use.NoteCudnnPlan(std::to_string(i), 9);
+  EXPECT_EQ(use.Most().cudnn.more, 2U);
+  EXPECT_EQ(use.Most().cudnn.answered, LibraryUse::kMostGraphs + 1) << "those that are not kept, too";
+}
+
 TEST(LibraryUseTest, AForkedChildKnowsNothingOfTheParentsCommunicators) {
   LibraryUse use;
   const int parents = use.AddCommunicator({.ranks = 8});

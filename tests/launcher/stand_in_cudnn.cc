@@ -1,6 +1,7 @@
-// A small cuDNN for cudnn_workspaces_test.cc: it makes plans for a device whose text has "deviceVer". Of each graph it
-// knows two configurations: one that converts its inputs down and asks for 999 bytes, and one that asks for 1000 times
-// the number of the operation's kind. Heuristic mode 7 ends the process, mode 8 takes long, and kind 13 has no plan.
+// A small cuDNN for cudnn_workspaces_test.cc and cudnn_run_test.cc: it makes plans for a device whose text has
+// "deviceVer". Of each graph it knows two configurations: one that converts its inputs down and asks for 999 bytes, and
+// one that asks for 1000 times the number of the operation's kind. Heuristic mode 7 ends the process, mode 8 takes
+// long, and kind 13 has no plan.
 #include <unistd.h>
 
 #include <cstddef>
@@ -30,6 +31,7 @@ Descriptor* PartOf(Descriptor* of, int name) {
 extern "C" {
 
 std::size_t cudnnGetVersion() { return 91234; }
+int cudnnCreate(void**) { return 1001; }  // there is no device
 
 int cudnnBackendCreateDescriptor(int kind, void** out) {
   *out = new Descriptor{kind, {}, false, 0};
@@ -69,8 +71,15 @@ int cudnnBackendGetAttribute(void* descriptor, int name, int, std::int64_t wante
     }
   } else if (name == 300) {
     static_cast<Descriptor*>(*static_cast<void**>(values))->converts_down = mine->converts_down;
+  } else if (name == 303) {
+    *static_cast<std::int64_t*>(values) = mine->bytes;
+  } else if (name == 1301) {
+    *static_cast<std::int64_t*>(values) = mine->converts_down ? 5 : 6;
   } else if (name == 1303) {
-    *static_cast<int*>(values) = mine->converts_down ? 1 : 0;
+    *static_cast<int*>(values) = 1;
+    *count = mine->converts_down ? 1 : 0;
+  } else if (name == 1305) {
+    *static_cast<int*>(values) = 3;
   } else {
     *static_cast<std::int64_t*>(values) = PartOf(mine, 401)->bytes;
   }

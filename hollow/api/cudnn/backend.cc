@@ -5,9 +5,13 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "hollow/api/cudnn/asked_library.h"
 #include "hollow/api/cudnn/backend_text.h"
 #include "hollow/api/cudnn/cudnn.h"
 #include "hollow/api/objects.h"
@@ -30,8 +34,19 @@ enum BackendKind {
   kCacheKind = 34,
   kDeviceKind = 38,
 };
-enum BackendType { kBoolean = 2, kInt64 = 3, kKnobType = 9, kDescriptor = 15, kChar = 24, kFraction = 26, kInt32 = 23 };
+enum BackendType {
+  kBoolean = 2,
+  kInt64 = 3,
+  kKnobType = 9,
+  kNumericalNote = 11,
+  kDescriptor = 15,
+  kBehaviorNote = 19,
+  kInt32 = 23,
+  kChar = 24,
+  kFraction = 26,
+};
 enum BackendName {
+  kAskedNumber = -1,  // no name of cuDNN's: which of the heuristic's a configuration is, where the library was asked
   kHeuristicGraph = 201,
   kHeuristicResults = 202,
   kConfigEngine = 300,
@@ -93,9 +108,13 @@ BackendAnswer One(std::shared_ptr<const BackendDescriptor> descriptor) {
   return answer;
 }
 
-// The one configuration of the one engine, for the graph that the heuristic was asked about, if it was.
-BackendAnswer FoundConfig(const BackendDescriptor& heuristic) {
-  auto engine = std::make_shared<BackendDescriptor>();
+BackendAnswer Notes(int type, const std::vector<std::int32_t>& notes) {
+  return Bytes(type, static_cast<std::int64_t>(notes.size()), notes.data(), notes.size() * sizeof(std::int32_t));
+}
+
+// A configuration of an engine, for the graph that the heuristic was asked about, if it was.
+std::shared_ptr<BackendDescriptor> ConfigFor(const BackendDescriptor& heuristic,
+                                             const std::shared_ptr<BackendDescriptor>& engine) {
   engine->kind = kEngineKind;
   engine->finalized = true;
   if (const auto graph = heuristic.attributes.find(kHeuristicGraph); graph != heuristic.attributes.end()) {
@@ -104,12 +123,53 @@ BackendAnswer FoundConfig(const BackendDescriptor& heuristic) {
   if (const auto mode = heuristic.attributes.find(kHeuristicMode); mode != heuristic.attributes.end()) {
     engine->attributes[kHeuristicMode] = mode->second;
   }
-  engine->attributes[kEngineIndex] = *Int64(0);
   auto config = std::make_shared<BackendDescriptor>();
   config->kind = kConfigKind;
   config->finalized = true;
-  config->attributes[kConfigEngine] = *One(std::move(engine));
-  return One(std::move(config));
+  config->attributes[kConfigEngine] = *One(engine);
+  return config;
+}
+
+// The one configuration of the one engine.
+BackendAnswer FoundConfig(const BackendDescriptor& heuristic) {
+  auto engine = std::make_shared<BackendDescriptor>();
+  engine->attributes[kEngineIndex] = *Int64(0);
+  return One(ConfigFor(heuristic, engine));
+}
+
+// Those that the program's own library has for the heuristic; null: it does not say.
+BackendAnswer AskedConfigs(const BackendDescriptor& heuristic) {
+  const std::string question = QuestionOfHeuristic(heuristic);
+  BackendAnswer out = Nothing(kDescriptor);
+  for (const AskedConfig& of : question.empty() ? std::vector<AskedConfig>() : AskForConfigs(question)) {
+    auto engine = std::make_shared<BackendDescriptor>();
+    engine->attributes[kEngineIndex] = *Int64(of.engine);
+    engine->attributes[kEngineNumericalNotes] = *Notes(kNumericalNote, of.numerical_notes);
+    engine->attributes[kEngineBehaviorNotes] = *Notes(kBehaviorNote, of.behavior_notes);
+    const std::shared_ptr<BackendDescriptor> config = ConfigFor(heuristic, engine);
+    config->attributes[kConfigWorkspace] = *Int64(of.workspace_bytes);
+    config->attributes[kAskedNumber] = *Int64(of.number);
+    out->descriptors.push_back(config);
+  }
+  out->count = static_cast<std::int64_t>(out->descriptors.size());
+  return out->count == 0 ? nullptr : std::move(out);
+}
+
+// False: it is no plan, as the program's own library says.
+bool ConcludePlan(BackendDescriptor& plan) {
+  const std::string question = QuestionOf(plan);
+  AskedPlan asked;
+  if (const BackendDescriptor* config = PartOf(&plan, kPlanConfig); config != nullptr) {
+    if (const auto number = config->attributes.find(kAskedNumber); number != config->attributes.end()) {
+      std::int64_t of_heuristic = 0;
+      std::memcpy(&of_heuristic, number->second.bytes.data(), sizeof(of_heuristic));
+      asked = AskForPlan(question, static_cast<int>(of_heuristic));
+    }
+  }
+  if (asked.is_answered && !asked.is_plan) return false;
+  if (asked.is_answered) plan.attributes[kPlanWorkspace] = *Int64(asked.workspace_bytes);
+  NoteCudnnPlan(question, asked.is_answered ? std::optional<std::uint64_t>(asked.workspace_bytes) : std::nullopt);
+  return true;
 }
 
 BackendAnswer OfEngine(int name) {
@@ -118,9 +178,9 @@ BackendAnswer OfEngine(int name) {
     case kEngineLayouts:
       return Nothing(kDescriptor);
     case kEngineNumericalNotes:
-      return Nothing(11);
+      return Nothing(kNumericalNote);
     case kEngineBehaviorNotes:
-      return Nothing(19);
+      return Nothing(kBehaviorNote);
     default:
       return nullptr;
   }
@@ -177,6 +237,13 @@ BackendAnswer OfKernelCache(int name) {
 }
 
 }  // namespace
+
+const BackendDescriptor* PartOf(const BackendDescriptor* descriptor, int name) {
+  if (descriptor == nullptr) return nullptr;
+  const auto found = descriptor->attributes.find(name);
+  if (found == descriptor->attributes.end() || found->second.descriptors.empty()) return nullptr;
+  return found->second.descriptors.front().get();
+}
 
 std::uint64_t BackendTypeBytes(int type) {
   switch (type) {
@@ -248,11 +315,17 @@ std::unique_ptr<BackendAttribute> DerivedAttribute(const BackendDescriptor& desc
 namespace ashlar::hollow {
 namespace {
 
-constinit Objects<BackendDescriptor> backend_descriptors(0xDB);
+// What a descriptor learns of the library as it is finalized. False: it cannot be.
+bool Conclude(BackendDescriptor& descriptor) {
+  if (descriptor.kind == kPlanKind) return ConcludePlan(descriptor);
+  if (descriptor.kind != kHeuristicKind || !IsCudnnAsked()) return true;
+  if (const BackendAnswer configs = AskedConfigs(descriptor); configs != nullptr) {
+    descriptor.attributes[kHeuristicResults] = *configs;
+  }
+  return true;
+}
 
-constexpr int kDescriptorType = 15;    // CUDNN_TYPE_BACKEND_DESCRIPTOR
-constexpr int kExecutionPlanKind = 5;  // CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR
-constexpr int kDataPackKind = 16;      // CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR
+constinit Objects<BackendDescriptor> backend_descriptors(0xDB);
 
 bool TakeDescriptors(const void* const* from, std::int64_t count, BackendAttribute* attribute) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -274,12 +347,15 @@ int FillDescriptors(const BackendAttribute& attribute, std::int64_t wanted, void
   return kCudnnSuccess;
 }
 
+// The count is of those that there are where none is wanted, else of those that are written, as 9.24 has it.
 int AnswerWith(const BackendAttribute& attribute, int type, std::int64_t wanted, std::int64_t* count, void* values) {
   if (attribute.type != type) return CudnnBadParam();
-  if (count != nullptr) *count = attribute.count;
-  if (wanted == 0 || values == nullptr) return kCudnnSuccess;  // it asks how many there are
-  if (type == kDescriptorType) return FillDescriptors(attribute, wanted, static_cast<void* const*>(values));
-  const std::uint64_t bytes = static_cast<std::uint64_t>(std::min(wanted, attribute.count)) * BackendTypeBytes(type);
+  const bool asks_how_many = wanted == 0 || values == nullptr;
+  const std::int64_t written = asks_how_many ? attribute.count : std::min(wanted, attribute.count);
+  if (count != nullptr) *count = written;
+  if (asks_how_many) return kCudnnSuccess;
+  if (type == kDescriptor) return FillDescriptors(attribute, wanted, static_cast<void* const*>(values));
+  const std::uint64_t bytes = static_cast<std::uint64_t>(written) * BackendTypeBytes(type);
   if (bytes != 0) std::memcpy(values, attribute.bytes.data(), bytes);
   return kCudnnSuccess;
 }
@@ -306,8 +382,8 @@ ASHLAR_SURFACE int cudnnBackendInitialize(void* descriptor) {
 ASHLAR_SURFACE int cudnnBackendFinalize(void* descriptor) {
   BackendDescriptor* mine = backend_descriptors.Find(descriptor);
   if (mine == nullptr || !IsComplete(*mine)) return CudnnBadParam();
+  if (!Conclude(*mine)) return CudnnNotSupported();
   mine->finalized = true;
-  if (mine->kind == kExecutionPlanKind) NoteCudnnPlan(QuestionOf(*mine));
   return kCudnnSuccess;
 }
 ASHLAR_SURFACE int cudnnBackendSetAttribute(void* descriptor, int name, int type, std::int64_t count,
@@ -318,7 +394,7 @@ ASHLAR_SURFACE int cudnnBackendSetAttribute(void* descriptor, int name, int type
   const std::uint64_t size = BackendTypeBytes(type);
   if (size == 0) return CudnnNotSupported();
   BackendAttribute attribute{type, count, {}, {}};
-  if (type == kDescriptorType && !TakeDescriptors(static_cast<const void* const*>(values), count, &attribute)) {
+  if (type == kDescriptor && !TakeDescriptors(static_cast<const void* const*>(values), count, &attribute)) {
     return CudnnBadParam();
   }
   const auto* bytes = static_cast<const std::byte*>(values);
@@ -343,8 +419,8 @@ ASHLAR_SURFACE int cudnnBackendGetAttribute(void* descriptor, int name, int type
 ASHLAR_SURFACE int cudnnBackendExecute(void* handle, void* plan, void* pack) {
   const BackendDescriptor* my_plan = backend_descriptors.Find(plan);
   const BackendDescriptor* my_pack = backend_descriptors.Find(pack);
-  if (my_plan == nullptr || my_pack == nullptr || my_plan->kind != kExecutionPlanKind ||
-      my_pack->kind != kDataPackKind || !my_plan->finalized || !my_pack->finalized) {
+  if (my_plan == nullptr || my_pack == nullptr || my_plan->kind != kPlanKind || my_pack->kind != kPackKind ||
+      !my_plan->finalized || !my_pack->finalized) {
     return CudnnBadParam();
   }
   return LaunchCudnn(handle);

@@ -2,8 +2,10 @@
 //
 // A descriptor answers the attributes that it was set to; what only the library knows (results of heuristics, an
 // engine's knobs, a plan's workspace) is answered by kind: one engine, without knobs or notes, whose workspace is
-// kWorkspaceBytes (workspace.h). A descriptor that is an attribute of another is kept as it was when it was set.
-// Thread rule: any thread; one descriptor is used by one thread at a time, as cuDNN asks.
+// kWorkspaceBytes (sizes.h). Where the run asks the program's own library (asked_library.h), a heuristic has the
+// configurations that it names, with their notes, and a plan the workspace. A descriptor that is an attribute of
+// another is kept as it was when it was set. Thread rule: any thread; one descriptor is used by one thread at a time,
+// as cuDNN asks.
 #ifndef ASHLAR_HOLLOW_API_CUDNN_BACKEND_H_
 #define ASHLAR_HOLLOW_API_CUDNN_BACKEND_H_
 
@@ -37,6 +39,9 @@ std::uint64_t BackendTypeBytes(int type);
 
 // Whether what the kind cannot do without has been set.
 bool IsComplete(const BackendDescriptor& descriptor);
+
+// The descriptor that an attribute is; null where there is none.
+const BackendDescriptor* PartOf(const BackendDescriptor* descriptor, int name);
 
 // What the library alone knows of a finalized descriptor; null where it is not modelled.
 std::unique_ptr<BackendAttribute> DerivedAttribute(const BackendDescriptor& descriptor, int name);

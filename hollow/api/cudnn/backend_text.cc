@@ -14,7 +14,7 @@ namespace ashlar::hollow {
 namespace {
 
 constexpr int kHandleType = 0, kDescriptorType = 15;
-constexpr int kPlanConfig = 401, kConfigEngine = 300, kEngineGraph = 1300;
+constexpr int kPlanConfig = 401, kConfigEngine = 300, kEngineGraph = 1300, kHeuristicGraph = 201;
 
 std::string Hexadecimal(const std::vector<std::byte>& bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -47,26 +47,26 @@ std::string TextOf(const BackendDescriptor& descriptor) {
   return out + "]}";
 }
 
-// The descriptor that an attribute is; null where there is none.
-const BackendDescriptor* PartOf(const BackendDescriptor* descriptor, int name) {
-  if (descriptor == nullptr) return nullptr;
-  const auto found = descriptor->attributes.find(name);
-  if (found == descriptor->attributes.end() || found->second.descriptors.empty()) return nullptr;
-  return found->second.descriptors.front().get();
+// `asked`: the heuristic, or an engine that it found.
+std::string QuestionOf(const BackendDescriptor* graph, const BackendDescriptor& asked) {
+  if (graph == nullptr) return "";
+  std::int32_t mode = 0;
+  if (const auto set = asked.attributes.find(kHeuristicMode);
+      set != asked.attributes.end() && set->second.bytes.size() >= sizeof(mode)) {
+    std::memcpy(&mode, set->second.bytes.data(), sizeof(mode));
+  }
+  return "{\"mode\":" + std::to_string(mode) + ",\"graph\":" + TextOf(*graph) + "}";
 }
 
 }  // namespace
 
 std::string QuestionOf(const BackendDescriptor& plan) {
   const BackendDescriptor* engine = PartOf(PartOf(&plan, kPlanConfig), kConfigEngine);
-  const BackendDescriptor* graph = PartOf(engine, kEngineGraph);
-  if (graph == nullptr) return "";
-  std::int32_t mode = 0;
-  if (const auto asked = engine->attributes.find(kHeuristicMode);
-      asked != engine->attributes.end() && asked->second.bytes.size() >= sizeof(mode)) {
-    std::memcpy(&mode, asked->second.bytes.data(), sizeof(mode));
-  }
-  return "{\"mode\":" + std::to_string(mode) + ",\"graph\":" + TextOf(*graph) + "}";
+  return engine == nullptr ? "" : QuestionOf(PartOf(engine, kEngineGraph), *engine);
+}
+
+std::string QuestionOfHeuristic(const BackendDescriptor& heuristic) {
+  return QuestionOf(PartOf(&heuristic, kHeuristicGraph), heuristic);
 }
 
 std::string CudnnDeviceText(const Settings& settings, int device) {

@@ -17,6 +17,8 @@ namespace ashlar::hollow {
 
 // Of a plan; empty where it has no graph, as one that is made of its own text.
 std::string QuestionOf(const BackendDescriptor& plan);
+// The same, of the heuristic that a plan's configuration comes from.
+std::string QuestionOfHeuristic(const BackendDescriptor& heuristic);
 
 // As CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION of cuDNN 9.8 to 9.24 has it.
 std::string CudnnDeviceText(const Settings& settings, int device);

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "hollow/api/cudnn/asked_library.h"
 #include "hollow/api/cudnn/backend_text.h"
 #include "hollow/api/objects.h"
 #include "hollow/api/real_library.h"
@@ -34,6 +35,12 @@ int CudnnMajor() {
   if (major == 0) return 9;
   cudnn_major.store(major, std::memory_order_relaxed);
   return major;
+}
+
+// 0 where the program brought none.
+std::size_t BroughtVersion() {
+  const auto real = reinterpret_cast<std::size_t (*)()>(RealFunction("libcudnn.so.", "cudnnGetVersion"));
+  return real == nullptr ? 0 : real();
 }
 
 const char* CudnnStatusName(int status) {
@@ -86,7 +93,9 @@ ASHLAR_SURFACE int cudnnCreate(void** handle) {
   *handle = cudnn_handles.Make();
   NoteCudnn({.library = RealPath("libcudnn.so."),
              .cublaslt = RealPath("libcublasLt.so."),
-             .device = CudnnDeviceText(TheSettings(), 0)});
+             .device = CudnnDeviceText(TheSettings(), 0),
+             .version = BroughtVersion(),
+             .is_asked = IsCudnnAsked()});
   return kCudnnSuccess;
 }
 ASHLAR_SURFACE int cudnnDestroy(void* handle) {
@@ -107,8 +116,8 @@ ASHLAR_SURFACE int cudnnGetStream(void* handle, void** stream) {
 
 // 9.24.0, where the program brought none.
 ASHLAR_SURFACE std::size_t cudnnGetVersion() {
-  const auto real = reinterpret_cast<std::size_t (*)()>(RealFunction("libcudnn.so.", "cudnnGetVersion"));
-  return real == nullptr ? 92'400 : real();
+  const std::size_t brought = BroughtVersion();
+  return brought == 0 ? 92'400 : brought;
 }
 ASHLAR_SURFACE std::size_t cudnnGetCudartVersion() {
   const auto real = reinterpret_cast<std::size_t (*)()>(RealFunction("libcudnn.so.", "cudnnGetCudartVersion"));

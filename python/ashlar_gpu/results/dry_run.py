@@ -257,6 +257,15 @@ class Account:
 
 
 @dataclasses.dataclass(frozen=True)
+class CudnnWorkspaces:
+    plans: int  # Of cuDNN's graph interface that differ, of all processes.
+    answered: int  # Of these: they had the workspace that the library named; the others 0.
+    largest_bytes: int  # The largest workspace.
+    version: int  # Of the library, such as 92400; 0: not known.
+    why_not: Optional[str]  # Why a plan had no answer; null where that was not told.
+
+
+@dataclasses.dataclass(frozen=True)
 class Assumption:
     what: str  # What was taken for granted.
     bytes: Optional[int]  # Its size; null where it is none.
@@ -294,6 +303,7 @@ class DryRun(DryRunAnswer):
     value_reads: Tuple[ReadingLine, ...]
     # Whose the memory of a device is, and what libraries take beside it; null: no process left its accounting.
     account: Optional[Account]
+    cudnn_workspaces: Optional[CudnnWorkspaces]  # Under --workspaces cudnn, what plans had; else null.
     assumptions: Tuple[Assumption, ...]  # What else was taken for granted.
     not_supported: Tuple[Call, ...]  # Calls that were answered so, most first.
     explained_pid: Optional[int]  # Whose history is explained.

@@ -51,6 +51,29 @@ TEST(LibraryMemoryTest, CudnnTakesUpToTheLargestWorkspaceThatItNames) {
   EXPECT_EQ(LibraryParts({.has_cudnn = true}, kCardOf90)[0].mark, "assumed");
 }
 
+TEST(LibraryMemoryTest, WorkspacesInThePeakDoNotComeOnTop) {
+  CudnnUse use{.plans = 12, .answered = 12, .most_bytes = 30 * kMiB, .version = 92400, .is_in_peak = true};
+  MemoryPart part = LibraryParts({.has_cudnn = true, .cudnn = use}, kCardOf90)[0];
+  EXPECT_EQ(part.bytes.most_bytes, 0U);
+  EXPECT_EQ(part.source, "its workspaces are in the peak: its caller's memory");
+  use.answered = 10;
+  part = LibraryParts({.has_cudnn = true, .cudnn = use}, kCardOf90)[0];
+  EXPECT_THAT(part.source, HasSubstr("but for 2 plans of no answer"));
+}
+
+TEST(LibraryMemoryTest, UsesOfProcessesAddUp) {
+  CudnnUse all;
+  all.Add({.plans = 2, .answered = 1, .most_bytes = 9, .version = 92400, .why_not = "first", .is_in_peak = true});
+  all.Add({.plans = 3, .answered = 3, .most_bytes = 5, .version = 91900, .why_not = "second"});
+  EXPECT_EQ(all.plans, 5U);
+  EXPECT_EQ(all.answered, 4U);
+  EXPECT_EQ(all.most_bytes, 9U);
+  EXPECT_EQ(all.version, 92400U);
+  EXPECT_EQ(all.why_not, "first");
+  EXPECT_TRUE(all.is_in_peak);
+  EXPECT_EQ(CudnnVersionText(8904), "8.9");
+}
+
 TEST(LibraryMemoryTest, ElsewhereItTakesItsWorkspaceAtLeast) {
   EXPECT_EQ(LibraryParts({.cublas_handles = 1}, kCardOf80)[0].bytes.least_bytes, 4 * kMiB);
   EXPECT_EQ(LibraryParts({.cublas_handles = 1}, {10, 0})[0].bytes.least_bytes, 32 * kMiB);

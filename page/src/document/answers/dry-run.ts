@@ -16,6 +16,7 @@ export type DryRun = {
   given_values: GivenValue[];
   value_reads: ReadingLine[];
   account: Account | null;
+  cudnn_workspaces: CudnnWorkspaces | null;
   assumptions: Assumption[];
   not_supported: Call[];
   explained_pid: number | null;
@@ -223,6 +224,14 @@ export type AccountPart = {
   in_peak: boolean;
   mark: 'measured' | 'computed' | 'published' | 'assumed' | 'given';
   source: string;
+};
+
+export type CudnnWorkspaces = {
+  plans: number;
+  answered: number;
+  largest_bytes: number;
+  version: number;
+  why_not: string | null;
 };
 
 export type Assumption = {

@@ -14,6 +14,7 @@ export type Fit = {
   cards: Card[];
   with: string[];
   leaves_draws: boolean;
+  workspaces: string | null;
   has_worst_first: boolean;
   why_no_worst: string | null;
   own_order_bytes: number | null;
