@@ -424,7 +424,7 @@ TEST_F(DryRunReportTest, JsonIsAsItsSchemaSays) {
   reading["value_reads"] = {{{"line", "a.py:1 step"}, {"count", 1}}};
   const std::vector<json> documents = {
       JsonOf("", Program("")),
-      JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", books))),
+      JsonOf("--capacity 16GiB --workspaces cudnn", Program(LeavingText("process-7.json", books))),
       JsonOf("", Program(Training(20 * kGiB))),
       JsonOf("--device A100-40GB", Program(Training(39 * kGiB) + Leaving("oom-7-1.pickle", OutOfMemorySnapshot()), 1)),
       JsonOf("--capacity 16GiB", Program(LeavingText("process-7.json", tight))),
