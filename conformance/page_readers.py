@@ -200,12 +200,11 @@ HEALTHY = [
     Seed('lora_summaries', '4GiB'),
     Seed('face_gan', '3GiB'),
     Seed('traffic_chunks', '3GiB', conf=EXPANDABLE),
-    Seed('river_gauges', '2GiB'),
     Seed('reef_average', '4GiB', conf=EXPANDABLE),
     Seed('letter_writer', '3GiB', conf=EXPANDABLE),
     Seed('drone_sac', '2GiB', conf=EXPANDABLE),
     Seed('probe_layers', '2GiB', conf=EXPANDABLE),
-    Seed('scan_register', '2GiB'),
+    Seed('scan_register', '2GiB', conf=EXPANDABLE),
 ]
 
 PAGE_READERS = OF_FIRST_READER + OF_SECOND_READER + OF_THIRD_READER + OF_FOURTH_READER + OF_FIFTH_READER + OF_SIXTH_READER + HEALTHY
