@@ -263,13 +263,12 @@ bool FitRuns::DoesTheSame(double most_seconds) {
   return end.why_not.empty() && facts.has_value() && facts->steps >= steps && AsksAlike(*facts, base_.facts, steps);
 }
 
-bool FitRuns::BeginImports(std::size_t runs) {
-  if (!base_.facts.imported.has_value() || base_.launch.has_fixed_addresses) return false;
+void FitRuns::BeginImports(std::size_t runs) {
+  if (!base_.facts.imported.has_value() || base_.launch.has_fixed_addresses) return;
   const double saved = base_.facts.imported->seconds * static_cast<double>(runs);
-  if (saved < 2 * base_.seconds) return false;  // the server imports too, and its first fork is one that shows it
+  if (saved < 2 * base_.seconds) return;  // the server imports too, and its first fork is one that shows it
   if (progress_) progress_("importing, once for all runs");
   server_ = ForkServer::Start(RerunOf({}).launch, InAmpleRoom(base_.card).text, base_.facts.imported->imports);
-  return server_ != nullptr;
 }
 
 void FitRuns::Shorten(std::size_t runs, double most_seconds) {

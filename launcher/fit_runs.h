@@ -124,7 +124,7 @@ class FitRuns {
   // On the card itself, to the program's end.
   Proof Prove(const std::vector<std::string>& changes, double most_seconds);
   // A process begins to import what runs import, where the imports of so many are worth it.
-  bool BeginImports(std::size_t runs);
+  void BeginImports(std::size_t runs);
   // From here on runs that end at the stop step are forked from that process, and leave out large random fills where
   // that is worth it for `runs` that follow: each only where the program as it is asks so for the same memory at each
   // step.

@@ -1,7 +1,6 @@
 #include "launcher/fit_search.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -37,28 +36,22 @@ double SetSearch::SecondsLeft() const {
 double SetSearch::Most() const { return std::min(most_seconds_, std::max(SecondsLeft(), 1.0)); }
 
 absl::Status SetSearch::RunRows() {
-  std::vector<Asked> asked = {{{}, /*on_card=*/true, /*is_whole=*/true}};
+  std::vector<Asked> asked;
   for (const FitChange& change : answer_.changes) {
     if (change.applies) asked.push_back({{change.name}});
   }
-  std::vector<FitRow> rows;
-  if (runs_.BeginImports(asked.size())) {  // beside the one run that is never forked
-    rows = runs_.Run({asked.front()}, {.most_seconds = most_seconds_});
-    asked.erase(asked.begin());
+  runs_.BeginImports(asked.size());  // beside the one run that is never forked
+  const FitRow base = runs_.Run({{{}, /*on_card=*/true, /*is_whole=*/true}}, {.most_seconds = most_seconds_}).front();
+  if (!base.why_not.empty()) {
+    return absl::UnavailableError(absl::StrCat("the program cannot be run again beside its first run: ", base.why_not));
   }
+  answer_.base.verdict = base.verdict;
+  answer_.base.failed_step = base.failed_step;
+  answer_.base.ran_on_card = true;
+  if (base.verdict == FitVerdict::kFits) return absl::OkStatus();  // its allocator gives its cache back
   runs_.Shorten(asked.size(), most_seconds_);
   answer_.leaves_draws = runs_.leaves_draws();
-  for (FitRow& row : runs_.Run(asked, {.most_seconds = most_seconds_, .start_seconds = SecondsLeft()})) {
-    rows.push_back(std::move(row));
-  }
-  if (!rows.front().why_not.empty()) {
-    return absl::UnavailableError(
-        absl::StrCat("the program cannot be run again beside its first run: ", rows.front().why_not));
-  }
-  answer_.base.verdict = rows.front().verdict;
-  answer_.base.failed_step = rows.front().failed_step;
-  answer_.base.ran_on_card = true;
-  answer_.rows.assign(std::make_move_iterator(rows.begin() + 1), std::make_move_iterator(rows.end()));
+  answer_.rows = runs_.Run(asked, {.most_seconds = most_seconds_, .start_seconds = SecondsLeft()});
   answer_.untried_changes = static_cast<std::uint64_t>(
       std::count_if(answer_.rows.begin(), answer_.rows.end(), [](const FitRow& row) { return row.is_untried; }));
   return absl::OkStatus();

@@ -21,6 +21,7 @@ namespace {
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 class FitTest : public LaunchedTest {
  protected:
@@ -281,6 +282,18 @@ TEST_F(FitTest, TheLeastNumberOfCardsIsLookedForByTheProgramsOwnWords) {
   EXPECT_EQ(varied["next"], 2);
   EXPECT_THAT(Run("fit --device T4 --goal cards --vary={}:1..8 -- " + program + " {}").out,
               HasSubstr("3 are enough of T4 of 14.76 GiB"));
+}
+
+// In ample room it reserves more than the card has, and on the card its allocator gives its cache back.
+TEST_F(FitTest, WhatFitsOnTheCardAsItIsHasNoRows) {
+  const std::string program =
+      Script("program", absl::StrCat("if [ -z \"$ASHLAR_APART\" ]; then\n", Leaves({Change("a", 1)}, 20 * kGiB),
+                                     "else\n", Leaves({Change("a", 1)}, 12 * kGiB), "fi\n"));
+  const json answer = Answer("", program);
+  EXPECT_EQ(answer["as_it_is"]["fits"], true);
+  EXPECT_EQ(answer["as_it_is"]["known_by"], "run on the card");
+  EXPECT_THAT(answer["rows"], IsEmpty());
+  EXPECT_EQ(answer["runs"], 2) << "as it is, and the same on the card";
 }
 
 // The run that leaves them out asks for the same memory at each step up to the last of a row, the fourth; or not.
