@@ -91,8 +91,8 @@ BackendAnswer Nothing(int type) {
 BackendAnswer Bytes(int type, std::int64_t count, const void* bytes, std::size_t size) {
   BackendAnswer answer = Nothing(type);
   answer->count = count;
-  answer->bytes.resize(size);
-  std::memcpy(answer->bytes.data(), bytes, size);
+  const auto* const from = static_cast<const std::byte*>(bytes);
+  answer->bytes.assign(from, from + size);
   return answer;
 }
 BackendAnswer Int64(std::int64_t value) { return Bytes(kInt64, 1, &value, sizeof(value)); }
