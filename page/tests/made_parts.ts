@@ -68,7 +68,8 @@ export function makeFit(): Fit {
     name, title: `the change ${name}`, applies: true, why_not: null, where: 'train.py:7', lines: [`write(${name})`], costs: 'none',
     alters: null, is_allowed: true });
   return {
-    leaves_draws: false, program: ['python', 'train.py'], headline: 'fails at step 2 as it is; fits with half, blocks', card: 'T4', total_bytes: 2 ** 34,
+    leaves_draws: false,
+    workspaces: null, program: ['python', 'train.py'], headline: 'fails at step 2 as it is; fits with half, blocks', card: 'T4', total_bytes: 2 ** 34,
     host_memory_bytes: 2 ** 36, steps: 8,
     stop_step: 4, as_it_is: row([], 2 ** 35, false), set: { ...row(['half', 'blocks'], 2 ** 33, true), diff: { text: '--- train.py\n+++ train.py\n', changes: ['half'] } }, varied: null, cards: [], with: [],
     has_worst_first: false, why_no_worst: null, own_order_bytes: null, changes: [change('half'), change('blocks')],
