@@ -45,10 +45,13 @@ absl::Status SetSearch::RunRows() {
   if (!base.why_not.empty()) {
     return absl::UnavailableError(absl::StrCat("the program cannot be run again beside its first run: ", base.why_not));
   }
+  if (base.verdict == FitVerdict::kFits) {  // its allocator gives its cache back
+    answer_.base = base;
+    return absl::OkStatus();
+  }
   answer_.base.verdict = base.verdict;
   answer_.base.failed_step = base.failed_step;
   answer_.base.ran_on_card = true;
-  if (base.verdict == FitVerdict::kFits) return absl::OkStatus();  // its allocator gives its cache back
   runs_.Shorten(asked.size(), most_seconds_);
   answer_.leaves_draws = runs_.leaves_draws();
   answer_.rows = runs_.Run(asked, {.most_seconds = most_seconds_, .start_seconds = SecondsLeft()});

@@ -292,6 +292,7 @@ TEST_F(FitTest, WhatFitsOnTheCardAsItIsHasNoRows) {
   const json answer = Answer("", program);
   EXPECT_EQ(answer["as_it_is"]["fits"], true);
   EXPECT_EQ(answer["as_it_is"]["known_by"], "run on the card");
+  EXPECT_EQ(answer["as_it_is"]["peak_reserved_bytes"], 12 * kGiB) << "there";
   EXPECT_THAT(answer["rows"], IsEmpty());
   EXPECT_EQ(answer["runs"], 2) << "as it is, and the same on the card";
 }

@@ -119,6 +119,7 @@ TEST(OwnedGrowthTest, HolesBehindWhatPilesUpAreItsOwn) {
   ASSERT_EQ(pinned.finding, analyses::Finding::kFound);
   ASSERT_EQ(pinned.holders.size(), 1u);
   EXPECT_EQ(pinned.holders.front().name, "pending[]");
+  EXPECT_EQ(pinned.confidence, analyses::Confidence::kProven) << "without its blocks the request would have passed";
   EXPECT_THAT(SaidOf(pinned), HasSubstr("`pending[]` in train.py:31 keeps 4 of them"));
   ExpectFirst(input, CauseKind::kOutputsKept, "pending[]");
 }
