@@ -32,11 +32,10 @@ CallSites::CallSites(const timeline::Timeline& timeline, const trace::StackTable
                      EventIndex moment) {
   const auto blocks = timeline.blocks();
   std::vector<const BlockSpan*> made;  // in order
-  EventIndex last_backward = timeline::kBeforeWindow;
   for (const BlockSpan& block : blocks) {
     if (block.alloc_event < 0 || block.alloc_event > moment) continue;
     made.push_back(&block);
-    if (frames.IsBackward(block)) last_backward = block.alloc_event;
+    if (frames.IsBackward(block)) last_backward_ = block.alloc_event;
     if (!frames.Of(block.stack).is_forward || of_.count(block.stack) > 0) continue;
     const std::vector<trace::FrameId> callers = CallersOf(stacks, block.stack);
     if (callers.empty()) continue;
@@ -55,7 +54,7 @@ CallSites::CallSites(const timeline::Timeline& timeline, const trace::StackTable
     const auto found = of_.find(block->stack);
     if (found == of_.end()) continue;
     Site& site = *found->second;
-    if (block->alloc_event > last_backward) {
+    if (block->alloc_event > last_backward_) {
       if (site.first == trace::kNoStack) site.first = block->stack;
       site.passes += block->stack == site.first ? 1 : 0;
     }

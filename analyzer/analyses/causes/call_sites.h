@@ -30,11 +30,16 @@ class CallSites {
 
   CallSites(const timeline::Timeline& timeline, const trace::StackTable& stacks, const TorchStacks& frames,
             timeline::EventIndex moment);
+  CallSites(const CallSites&) = delete;
+  CallSites& operator=(const CallSites&) = delete;
 
   const Site* Of(trace::StackId stack) const;
   bool AreAnyTrained() const;
+  // When a backward pass made a block last; kBeforeWindow: none did.
+  timeline::EventIndex last_backward() const { return last_backward_; }
 
  private:
+  timeline::EventIndex last_backward_ = timeline::kBeforeWindow;
   std::map<std::vector<trace::FrameId>, Site> sites_;
   std::map<trace::StackId, Site*> of_;  // stacks of forward passes
 };

@@ -187,17 +187,13 @@ CauseFinding OwnedEvaluation(const CauseContext& context, const HeldByName& held
   const CauseHistory& history = *context.history;
   const auto blocks = history.timeline->blocks();
   const CallSites sites(*history.timeline, *history.stacks, frames, history.moment);
-  EventIndex last_backward = timeline::kBeforeWindow;
-  for (const BlockSpan& block : blocks) {
-    if (block.alloc_event <= history.moment && frames.IsBackward(block)) {
-      last_backward = std::max<EventIndex>(last_backward, block.alloc_event);
-    }
-  }
   std::vector<Variable> graphs;
   std::uint64_t bytes = 0;
   const CallSites::Site* never_trained = nullptr;
   for (Variable& variable : VariablesOf(held)) {
-    if (variable.role != OwnerRole::kGraph || blocks[variable.blocks.front()].alloc_event <= last_backward) continue;
+    const bool is_open_graph =
+        variable.role == OwnerRole::kGraph && blocks[variable.blocks.front()].alloc_event > sites.last_backward();
+    if (!is_open_graph) continue;
     const CallSites::Site* const site = SiteOf(context, sites, variable);
     if (site != nullptr && site->is_trained) continue;
     const bool is_eval_mode = variable.Holder(held).mode == "eval";
