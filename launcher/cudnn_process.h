@@ -7,11 +7,10 @@
 // cuDNN makes plans for a device that JSON describes, from 9.8 on (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). A graph is a
 // text of hollow/api/cudnn/backend_text.h. Commands, each a line, and what is answered:
 //
-//   first GRAPH      "= BYTES": the workspace of the first configuration that becomes a plan, as PyTorch takes it,
-//   which
-//                    leaves out those that convert float's inputs down; "-": there is none
-//   configs GRAPH    "* NUMBER:ENGINE:BYTES:NOTES:BEHAVIOR ...": the configurations from the first on that becomes a
-//                    plan, in cuDNN's order, notes with dots between; "-": there is none
+//   first GRAPH        "= BYTES": the workspace of the first configuration that becomes a plan, as PyTorch takes it,
+//                      without those that convert float's inputs down; "-": there is none
+//   configs GRAPH      "* NUMBER:ENGINE:BYTES:NOTES:BEHAVIOR ...": the configurations from the first on that becomes
+//                      a plan, in cuDNN's order, notes with dots between; "-": there is none
 //   plan:NUMBER GRAPH  "= BYTES": the workspace of a plan of that configuration; "-": it becomes none
 //
 // Sizes are bytes. Thread rule: one thread.

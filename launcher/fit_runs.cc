@@ -276,11 +276,12 @@ void FitRuns::Shorten(std::size_t runs, double most_seconds) {
   if (server_ != nullptr && !server_->IsReadyWithin(most_seconds)) server_ = nullptr;
   leaves_draws_ = can_leave;
   if ((server_ == nullptr && !can_leave) || DoesTheSame(most_seconds)) return;
-  leaves_draws_ = false;
+  leaves_draws_ = false;  // one of the two may do by itself, where both were tried
   if (server_ == nullptr || (can_leave && DoesTheSame(most_seconds))) return;
   server_ = nullptr;
-  leaves_draws_ = can_leave;
-  leaves_draws_ = can_leave && DoesTheSame(most_seconds);
+  if (!can_leave) return;
+  leaves_draws_ = true;
+  leaves_draws_ = DoesTheSame(most_seconds);
 }
 
 std::vector<RerunEnd> FitRuns::RunWithHistories(const std::vector<Asked>& asked, const Time& time) {
