@@ -84,7 +84,10 @@ if(TARGET ashlar_adapters_nvtx)
 endif()
 # The program looks for it in ../lib/ashlar, wherever both lie.
 set(ashlar_hollow_dir lib/ashlar)
-install(TARGETS ashlar_hollow ashlar_record ashlar_serve ${ashlar_audit} LIBRARY DESTINATION ${ashlar_hollow_dir} COMPONENT hollow OPTIONAL)
+install(TARGETS ashlar_hollow ashlar_record ashlar_serve LIBRARY DESTINATION ${ashlar_hollow_dir} COMPONENT hollow OPTIONAL)
+if(TARGET ashlar_audit)
+  install(TARGETS ashlar_audit LIBRARY DESTINATION ${ashlar_hollow_dir} COMPONENT hollow OPTIONAL)
+endif()
 install(TARGETS ashlar_hollow_shim_cuda ashlar_hollow_shim_nvidia-ml
         LIBRARY DESTINATION ${ashlar_hollow_dir}/shims COMPONENT hollow OPTIONAL NAMELINK_SKIP)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/hollow/python DESTINATION ${ashlar_hollow_dir} COMPONENT hollow

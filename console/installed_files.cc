@@ -17,6 +17,11 @@ constexpr char kRecordLibrary[] = "libashlar_record.so";
 constexpr char kAuditLibrary[] = "libashlar_audit.so";
 constexpr char kServeLibrary[] = "libashlar_serve.so";
 constexpr char kVariable[] = "ASHLAR_HOLLOW_LIB";
+#if defined(__x86_64__) || defined(__aarch64__)
+constexpr bool kHasAuditLibrary = true;
+#else
+constexpr bool kHasAuditLibrary = false;
+#endif
 
 bool Exists(const fs::path& path) {
   std::error_code error;
@@ -70,8 +75,6 @@ absl::StatusOr<std::string> FindPythonFolder() {
 
 std::string FindRecordLibrary() { return FoundBeside(kRecordLibrary); }
 
-std::string FindAuditLibrary() { return FoundBeside(kAuditLibrary); }
-
 absl::StatusOr<std::string> FindServeLibrary() {
   std::string found = FoundBeside(kServeLibrary);
   if (!found.empty()) return found;
@@ -97,7 +100,9 @@ absl::StatusOr<HollowFiles> FindHollowFiles() {
   }
   const absl::StatusOr<std::string> python = FindPythonFolder();
   if (!python.ok()) return python.status();
-  return HollowFiles{library.string(), drivers.string(), *python};
+  const fs::path audit = library.parent_path() / kAuditLibrary;
+  if (kHasAuditLibrary && !Exists(audit)) return Missing(audit);
+  return HollowFiles{library.string(), drivers.string(), *python, kHasAuditLibrary ? audit.string() : ""};
 }
 
 namespace {

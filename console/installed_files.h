@@ -9,7 +9,7 @@
 namespace ashlar::cli {
 
 // Finds the files that a started program gets: the preloaded libraries, the folder with libcuda.so.1 and
-// libnvidia-ml.so.1 in it, and the folder for PYTHONPATH.
+// libnvidia-ml.so.1 in it, the folder for PYTHONPATH, and the auditor for LD_AUDIT.
 //
 // Looked for, in this order: the library that ASHLAR_HOLLOW_LIB names, with shims/ and python/ beside it; lib/ashlar of
 // the installed program; the build tree that the program lies in, where python/ is a link into the source tree.
@@ -17,6 +17,7 @@ struct HollowFiles {
   std::string library;
   std::string drivers;
   std::string python;
+  std::string audit;  // libashlar_audit.so; empty on a processor that it is not made for
 };
 
 // NotFound, in one line, where a part is missing.
@@ -27,10 +28,6 @@ absl::StatusOr<std::string> FindPythonFolder();
 
 // libashlar_record.so, which lies beside the library; empty where it does not: native programs go unrecorded.
 std::string FindRecordLibrary();
-
-// libashlar_audit.so, from the same place; empty where it is not there: a program that has a CUDA runtime linked in is
-// not served.
-std::string FindAuditLibrary();
 
 // libashlar_serve.so, from the same place; NotFound, in one line, where it is not there.
 absl::StatusOr<std::string> FindServeLibrary();

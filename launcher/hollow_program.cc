@@ -32,7 +32,7 @@ std::map<std::string, std::string> HollowEnvironment(const HollowSettings& setti
       {"PYTHONPATH", Prepended("PYTHONPATH", files.python)},
       {"TRITON_LIBCUDA_PATH", files.drivers},
   };
-  if (const std::string audit = FindAuditLibrary(); !audit.empty()) out["LD_AUDIT"] = Prepended("LD_AUDIT", audit);
+  if (!files.audit.empty()) out["LD_AUDIT"] = Prepended("LD_AUDIT", files.audit);
   if (settings.history.has_value()) out["ASHLAR_HISTORY"] = absl::StrCat(*settings.history);
   PutNames(settings.names, out);
   if (!settings.calls.empty()) out["ASHLAR_HOLLOW_CALLS"] = settings.calls;

@@ -32,6 +32,8 @@ def check_dry_run(program, python, folder):
     text = run(program, "dry-run", "--device", "T4", "--", python, HERE / "device_calls.py", cwd=folder)
     assert "MiB in all" in text and "300.00 MiB" in text, text
     run(program, "dry-run", "--", python, "-c", "raise SystemExit(7)", cwd=folder, code=7)
+    auditor = run(program, "dry-run", "--", "printenv", "LD_AUDIT", cwd=folder).splitlines()[0]
+    assert pathlib.Path(auditor).name == "libashlar_audit.so" and pathlib.Path(auditor).exists(), auditor
 
 
 def check_torch(program, python, folder):
@@ -41,9 +43,11 @@ def check_torch(program, python, folder):
 
 def check_exports(library):
     """A library shows C functions alone: CUDA's names and those of its libraries, how a program looks names up and ends,
-    and our own; nothing of Abseil or of C++'s standard library. What is for PyTorch shares the variables of c10's functions."""
+    and our own; nothing of Abseil or of C++'s standard library. What is for PyTorch shares the variables of c10's functions; the
+    auditor has what the dynamic linker asks for."""
     allowed = r"ashlar_" if library.name.startswith("libashlar.so") else \
         r"ashlar_|_Z(GV)?ZN3c10" if library.parent.name == "torch_prebuilt" else \
+        r"la_(version|objopen)$" if library.name == "libashlar_audit.so" else \
         r"cu|nv|p?nccl|__cuda|ashlar_|dlsym$|dlopen$|dlvsym$|_exit$|_Exit$"
     lines = run("nm", "--dynamic", "--defined-only", "--extern-only", "--format=posix", library).splitlines()
     names = [line.split()[0].split("@")[0] for line in lines]
