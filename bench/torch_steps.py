@@ -77,17 +77,19 @@ def one(program):
     model, batch = PROGRAMS[program](torch)
     model = model.cuda().train()
     optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
-    began = 0.0
+    began, before = 0.0, 0
     for step in range(WARM + STEPS):
         if step == WARM:
             torch.cuda.synchronize()
+            before = torch.cuda.memory_stats()["allocation.all.allocated"]
             began = time.process_time()
         model(batch()).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
     torch.cuda.synchronize()
     took = time.process_time() - began
-    print("figures " + json.dumps({"ms": 1000 * took / STEPS, "peak": torch.cuda.max_memory_allocated()}), flush=True)
+    blocks = (torch.cuda.memory_stats()["allocation.all.allocated"] - before) // STEPS
+    print("figures " + json.dumps({"ms": 1000 * took / STEPS, "blocks": blocks, "peak": torch.cuda.max_memory_allocated()}), flush=True)
 
 
 def measured(asked, program, interface):
@@ -118,8 +120,8 @@ def main():
     subjects = {name: interface for name, interface in SUBJECTS.items()
                 if not (asked.without_plugin and interface == "pluggable")}
     print(f"medians of {asked.rounds} rounds of {STEPS} steps; load {os.getloadavg()[0]:.1f}\n"
-          f"| program | {' | '.join(f'{subject}, ms' for subject in subjects)} | own / ours | least, most |\n"
-          f"|{'---|' * (len(subjects) + 3)}", flush=True)
+          f"| program | blocks a step | {' | '.join(f'{subject}, ms' for subject in subjects)} | own / ours | least, most |\n"
+          f"|{'---|' * (len(subjects) + 4)}", flush=True)
     for program in asked.programs:
         found = {subject: [] for subject in subjects}
         for _ in range(asked.rounds):
@@ -129,7 +131,7 @@ def main():
             sys.exit(f"wrong: {program}: peaks differ")
         times = {subject: statistics.median(run["ms"] for run in runs) for subject, runs in found.items()}
         ratios = [own["ms"] / ours["ms"] for own, ours in zip(found["own"], found["ours"])]
-        print(f"| {program} | {' | '.join(f'{value:.2f}' for value in times.values())} | {statistics.median(ratios):.3f} "
+        print(f"| {program} | {found['own'][0]['blocks']:,} | {' | '.join(f'{value:.2f}' for value in times.values())} | {statistics.median(ratios):.3f} "
               f"| {min(ratios):.3f}, {max(ratios):.3f} |", flush=True)
     return None
 
