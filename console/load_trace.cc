@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <limits>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/base/host_memory.h"
 #include "analyzer/formats/formats.h"
 #include "analyzer/formats/input_file.h"
 #include "commands/shared/input.h"
@@ -42,32 +41,6 @@ std::uint64_t StoredBytes(const std::string& input) {
   return error ? 0 : static_cast<std::uint64_t>(size);
 }
 
-// The number that a file of Linux holds; nullopt: none, or "max".
-std::optional<std::uint64_t> NumberIn(const char* path) {
-  std::ifstream file(path);
-  std::uint64_t number = 0;
-  return file >> number ? std::optional(number) : std::nullopt;
-}
-
-// That the group which this program runs in may still take: a container's limit.
-std::uint64_t FreeOfGroup() {
-  const std::optional<std::uint64_t> most = NumberIn("/sys/fs/cgroup/memory.max");
-  const std::optional<std::uint64_t> taken = NumberIn("/sys/fs/cgroup/memory.current");
-  if (!most.has_value() || !taken.has_value()) return std::numeric_limits<std::uint64_t>::max();
-  return *most - std::min(*most, *taken);
-}
-
-// That the machine can give, as Linux tells; nullopt: not known.
-std::optional<std::uint64_t> FreeBytes() {
-  std::ifstream info("/proc/meminfo");
-  std::string key, unit;
-  std::uint64_t kib = 0;
-  while (info >> key >> kib >> unit) {
-    if (key == "MemAvailable:") return std::min(kib * kKiB, FreeOfGroup());
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 formats::ReadLimits LimitsOf(const ReplayFlags& flags) {
@@ -81,7 +54,7 @@ formats::ReadLimits WholeWhereItFits(const ReplayFlags& flags) {
   constexpr std::uint64_t kBytesAnEvent = 300;  // read, replayed and explained
   constexpr std::uint64_t kAlwaysHeld = 1'000'000;
   if (flags.max_events.has_value()) return {.max_events = *flags.max_events};
-  const std::optional<std::uint64_t> free = FreeBytes();
+  const std::optional<std::uint64_t> free = AvailableHostBytes();
   return {.max_events = free.has_value() ? std::max(kAlwaysHeld, *free / 4 * 3 / kBytesAnEvent) : 0};
 }
 

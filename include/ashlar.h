@@ -219,6 +219,7 @@ enum {
   ASHLAR_KEEP_NOTHING = 1, /* contents are lost */
   ASHLAR_KEEP_FILE = 2     /* contents are copied to a file */
 };
+typedef void (*ashlar_sleep_progress)(void* context, uint64_t copied_bytes, uint64_t all_bytes);
 typedef struct ashlar_sleep_options {
   size_t struct_size; /* sizeof(ashlar_sleep_options) */
   /* Pools by their tags and by their ids; neither: all. */
@@ -227,14 +228,18 @@ typedef struct ashlar_sleep_options {
   const ashlar_pool* pools;
   size_t pool_count;
   int32_t keep;              /* ASHLAR_KEEP_...; this and the next not of ashlar_wake */
-  uint64_t host_limit_bytes; /* of all that is kept in memory of the host; UINT64_MAX = no limit */
+  uint64_t host_limit_bytes; /* of all that is kept in memory of the host; UINT64_MAX: three quarters of what it can give */
   const char* folder;        /* of the file, which has no name and goes with the process; NULL: TMPDIR, else /tmp */
+  /* Told after each piece of at most 64 MiB, of ashlar_wake too; NULL: nobody is. It must not use the allocator. */
+  ashlar_sleep_progress progress;
+  void* context;
 } ashlar_sleep_options;
 typedef struct ashlar_sleep_report {
   size_t struct_size;      /* sizeof(ashlar_sleep_report) */
   uint64_t returned_bytes; /* to the device, with what was cached */
   uint64_t kept_host_bytes, kept_file_bytes;
-  uint64_t left_bytes; /* of pools that stay awake, since a range of theirs is registered (ashlar_register_range) */
+  uint64_t left_bytes; /* of pools that stay awake: a range of theirs is registered (ashlar_register_range), or another
+                          process has a page of a live block (ashlar_share_page) */
 } ashlar_sleep_report;
 /* Waits for the streams that use the pools. NULL options: all, and no limit; NULL report: not wanted. Until ashlar_wake
  * the memory must not be touched; ashlar_free is allowed, ashlar_allocate and ashlar_record_stream are
@@ -247,6 +252,11 @@ ASHLAR_API ashlar_status ashlar_sleep(ashlar_allocator* allocator, const ashlar_
 ASHLAR_API ashlar_status ashlar_wake(ashlar_allocator* allocator, const ashlar_sleep_options* pools);
 /* 1 where the address lies in a pool that sleeps, else 0. */
 ASHLAR_API int ashlar_is_asleep(const ashlar_allocator* allocator, const void* address);
+/* Whose the device's memory in use is, the largest part first: pools that are awake, and what is outside this allocator.
+ * `visit` may use the allocator. */
+typedef void (*ashlar_visit_held)(void* context, const char* owner, uint64_t bytes);
+ASHLAR_API ashlar_status ashlar_visit_held_parts(const ashlar_allocator* allocator, ashlar_visit_held visit,
+                                                 void* context);
 
 /* --- ranges that somebody else uses as they are: a communication library, a network card, another process --- */
 /* Until ashlar_unregister_range nothing of the range is given back to the device, and its pool does not sleep. Ranges
@@ -321,7 +331,9 @@ enum {
   ASHLAR_EVENT_SEGMENT_FREE = 4,
   ASHLAR_EVENT_SEGMENT_MAP = 5, /* the same of pages of an expandable segment */
   ASHLAR_EVENT_SEGMENT_UNMAP = 6,
-  ASHLAR_EVENT_OUT_OF_MEMORY = 7
+  ASHLAR_EVENT_OUT_OF_MEMORY = 7,
+  ASHLAR_EVENT_PAGES_SLEPT = 8, /* pages of a pool that falls asleep went back to the device; the addresses stay */
+  ASHLAR_EVENT_PAGES_WOKEN = 9  /* there are pages under these addresses again */
 };
 typedef struct ashlar_event {
   size_t struct_size;  /* of what the library has filled */

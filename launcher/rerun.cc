@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "allocator/base/host_memory.h"
 #include "allocator/base/units.h"
 #include "console/command.h"
 #include "launcher/apart.h"
@@ -68,17 +69,6 @@ void EndAllOf(const RunFolder& folder) {
     const std::vector<absl::string_view> variables = absl::StrSplit(text, '\0');
     if (std::find(variables.begin(), variables.end(), mark) != variables.end()) kill(process, SIGKILL);
   }
-}
-
-std::uint64_t AvailableBytes() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string key, unit; file >> key;) {
-    std::uint64_t kib = 0;
-    file >> kib;
-    std::getline(file, unit);
-    if (key == "MemAvailable:") return kib * kKiB;
-  }
-  return 0;
 }
 
 // One that runs, or has run.
@@ -187,7 +177,7 @@ std::size_t RerunsAtOnce(std::uint64_t host_bytes) {
   cpu_set_t set;
   CPU_ZERO(&set);
   const int processors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  return std::clamp<std::size_t>(AvailableBytes() / std::max<std::uint64_t>(host_bytes, 1), 1,
+  return std::clamp<std::size_t>(AvailableHostBytes().value_or(0) / std::max<std::uint64_t>(host_bytes, 1), 1,
                                  static_cast<std::size_t>(std::max(processors, 1)));
 }
 

@@ -195,6 +195,7 @@ absl::Status Allocator::TagPool(PoolId pool, absl::string_view tag) { return imp
 absl::StatusOr<SleepReport> Allocator::Sleep(const SleepOptions& options) { return impl().allocator.Sleep(options); }
 absl::Status Allocator::Wake(const SleepingPools& wanted) { return impl().allocator.Wake(wanted); }
 bool Allocator::IsAsleep(std::uint64_t address) const { return impl().allocator.IsAsleep(address); }
+std::vector<HeldPart> Allocator::Held() const { return impl().allocator.Held(); }
 absl::Status Allocator::RegisterRange(const void* address, std::uint64_t size_bytes) {
   return impl().allocator.RegisterRange(reinterpret_cast<std::uint64_t>(address), size_bytes);
 }

@@ -269,14 +269,16 @@ std::optional<BlockPlace> CachingAllocator::FindBlock(std::uint64_t address) con
 
 absl::StatusOr<SharedPage> CachingAllocator::SharePage(std::uint64_t address) {
   const ExclusiveSection section(caches());
-  const std::optional<policy::AddressRange> page = PageOf(ledger_.heap(), address);
-  if (!page.has_value()) {
+  section.StopThreadCaches();
+  const std::optional<PageOfBlock> found = PageOf(ledger_.heap(), address);
+  if (!found.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("SharePage: no live block in an expandable segment holds 0x%x", address));
   }
-  const absl::StatusOr<int> file = device_->ExportPage(page->address);
+  const absl::StatusOr<int> file = device_->ExportPage(found->page.address);
   if (!file.ok()) return file.status();
-  return SharedPage{page->address, page->size_bytes, *file};
+  found->block->is_shared = true;
+  return SharedPage{found->page.address, found->page.size_bytes, *file};
 }
 
 bool CachingAllocator::Holds(std::uint64_t address) const {

@@ -209,6 +209,8 @@ class CachingAllocator {
   absl::Status Wake(const SleepingPools& wanted);
   // Whether the address lies in a pool that sleeps.
   bool IsAsleep(std::uint64_t address) const;
+  // Whose the device's memory in use is, the largest part first: pools that are awake, and what is none of ours.
+  std::vector<HeldPart> Held() const;
 
   // --- ranges that somebody else uses as they are ---
   // Until UnregisterRange nothing of the range is given back to the device, and its pool does not sleep. One line on
@@ -305,7 +307,7 @@ class CachingAllocator {
   absl::Status CheckAwake(const policy::PoolPair* pair, const char* call) const;
   Sleeper::Pairs PairsOf(const std::vector<PoolId>& ids);
   absl::StatusOr<SleepReport> PutToSleep(const Sleeper::Pairs& pairs, const SleepOptions& options);
-  Sleeper::Woken WakeUp(const Sleeper::Pairs& pairs);
+  Sleeper::Woken WakeUp(const Sleeper::Pairs& pairs, const SleepProgress& progress = {});
   absl::Status FailToWake(const policy::PoolPair& pair, std::uint64_t bytes) const;
   // Why nothing may be returned now, if so.
   absl::Status CannotReturn(const char* call) const;

@@ -141,7 +141,7 @@ inline bool FastPath::TryPutOff(ThreadCache& cache, policy::Block* block, bool i
 // Under the lock of the thread cache where the block's arena lies; the thread cache is settled.
 [[gnu::always_inline]] inline bool FastPath::TryFreeLocked(ThreadCache& cache, policy::Block* block) {
   CheckLive(block, "Free");
-  if (block->has_recorded_streams || block->size_bytes >= heap_.options().max_split_size_bytes) return false;
+  if (!block->IsPlain() || block->size_bytes >= heap_.options().max_split_size_bytes) return false;
   if (cache.journal != nullptr && !cache.journal->CanTake()) [[unlikely]]
     return false;
   const bool is_small = block->is_small;

@@ -60,6 +60,7 @@ void FastPath::Enter(policy::Block* block, Stream requester, HandOutAs as) {
 StreamList FastPath::Leave(policy::Block* block) {
   Arena& arena = *ArenaOf(*block);
   arena.cache->recent_uses = kRecentSections;
+  block->is_shared = false;
   if (!block->has_recorded_streams) return {};
   const auto recorded = arena.recorded_streams->find(block);
   StreamList streams = std::move(recorded->second);

@@ -85,13 +85,16 @@ absl::Status KeptBytes::FileFailed(const char* call, int error) const {
                                              ": name another folder, or keep nothing"));
 }
 
-absl::Status KeptBytes::ForEachPiece(Piece whole, absl::FunctionRef<absl::Status(const Piece&)> act) const {
+absl::Status KeptBytes::ForEachPiece(Piece whole, Stream stream, absl::FunctionRef<absl::Status(const Piece&)> copy) {
   while (whole.size_bytes > 0) {
     const std::uint64_t most = IsInFile(whole)
                                    ? kStagingBytes
                                    : std::min(kChunkBytes - whole.place % kChunkBytes, room_.host_bytes - whole.place);
     const Piece piece{whole.place, whole.address, std::min(most, whole.size_bytes)};
-    if (absl::Status status = act(piece); !status.ok()) return status;
+    absl::Status status = copy(piece);
+    if (status.ok() && told_ != nullptr) status = device_.SynchronizeStream(stream);
+    if (!status.ok()) return status;
+    if (told_ != nullptr) told_(piece.size_bytes);
     whole = {piece.place + piece.size_bytes, piece.address + piece.size_bytes, whole.size_bytes - piece.size_bytes};
   }
   return absl::OkStatus();
@@ -103,7 +106,7 @@ char* KeptBytes::HostPlace(const Piece& piece) const {
 
 absl::Status KeptBytes::Save(std::uint64_t address, std::uint64_t size_bytes, Stream stream) {
   streams_.insert(stream);
-  absl::Status status = ForEachPiece({saved_bytes_, address, size_bytes}, [&](const Piece& piece) {
+  absl::Status status = ForEachPiece({saved_bytes_, address, size_bytes}, stream, [&](const Piece& piece) {
     if (IsInFile(piece)) return SaveToFile(piece, stream);
     return device_.CopyToHost(HostPlace(piece), piece.address, piece.size_bytes, stream);
   });
@@ -113,7 +116,7 @@ absl::Status KeptBytes::Save(std::uint64_t address, std::uint64_t size_bytes, St
 
 absl::Status KeptBytes::Load(std::uint64_t place, std::uint64_t address, std::uint64_t size_bytes, Stream stream) {
   streams_.insert(stream);
-  return ForEachPiece({place, address, size_bytes}, [&](const Piece& piece) {
+  return ForEachPiece({place, address, size_bytes}, stream, [&](const Piece& piece) {
     if (IsInFile(piece)) return LoadFromFile(piece, stream);
     return device_.CopyToDevice(piece.address, HostPlace(piece), piece.size_bytes, stream);
   });

@@ -8,12 +8,14 @@
 //   status = kept.Load(place, block.address, block.size_bytes, stream);
 //   status = kept.Finish();                                        // and now there again
 //
+// Whoever wants to know how far it is (TellAfter) is told after each piece, when its bytes are there.
 // A copy takes its place in its stream's work; Finish waits for the streams. Chunks of at most 64 MiB. Errors are one
 // line: no file, no room in it, the device's own. Not thread-safe: the allocator's exclusive section guards it.
 #ifndef ASHLAR_ALLOCATOR_CORE_KEPT_BYTES_H_
 #define ASHLAR_ALLOCATOR_CORE_KEPT_BYTES_H_
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -39,6 +41,8 @@ class KeptBytes {
   KeptBytes(const KeptBytes&) = delete;
   KeptBytes& operator=(const KeptBytes&) = delete;
 
+  // From now on `told` is called after each piece that was copied, with its bytes; an empty one: nobody is.
+  void TellAfter(std::function<void(std::uint64_t)> told) { told_ = std::move(told); }
   // Takes the room; what the host has no memory for is the file's.
   absl::Status Open();
   absl::Status Save(std::uint64_t address, std::uint64_t size_bytes, Stream stream);
@@ -59,7 +63,7 @@ class KeptBytes {
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;
   };
-  absl::Status ForEachPiece(Piece whole, absl::FunctionRef<absl::Status(const Piece&)> act) const;
+  absl::Status ForEachPiece(Piece whole, Stream stream, absl::FunctionRef<absl::Status(const Piece&)> copy);
   bool IsInFile(const Piece& piece) const { return piece.place >= room_.host_bytes; }
   char* HostPlace(const Piece& piece) const;
   absl::Status SaveToFile(const Piece& piece, Stream stream);
@@ -75,6 +79,7 @@ class KeptBytes {
   int file_ = -1;
   std::uint64_t saved_bytes_ = 0;
   std::set<Stream> streams_;  // with copies under way
+  std::function<void(std::uint64_t)> told_;
 };
 
 }  // namespace ashlar::core

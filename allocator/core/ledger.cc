@@ -155,6 +155,12 @@ void Ledger::Note(const trace::AnyFact& fact) {
   if (sink_ != nullptr) TellSink("OnFact", [&] { sink_->OnFact(fact); });
 }
 
+void Ledger::TellPages(bool are_there, const policy::AddressRange& range, const policy::Lane& lane) {
+  if (observer_ == nullptr) return;
+  const trace::PagesOfSleep pages{range.address, range.size_bytes, lane.stream, lane.pool->id, are_there};
+  TellSink("OnPages", [&] { observer_->OnPages(pages); });
+}
+
 void Ledger::Emit(Action action, const policy::AddressRange& range, const policy::Lane& lane,
                   std::uint64_t block_size_bytes) {
   if (sink_ == nullptr && observer_ == nullptr) [[likely]]

@@ -90,6 +90,8 @@ class Ledger {
   void SetSink(trace::EventSink* sink) { sink_ = sink; }
   trace::EventSink* observer() const { return observer_; }
   void SetObserver(trace::EventSink* observer) { observer_ = observer; }
+  // Pages of an address that stays were given back to the device, or are there again: the observer's alone.
+  void TellPages(bool are_there, const policy::AddressRange& range, const policy::Lane& lane);
 
   // --- states ---
   // Takes over a segment that exists on the device already: its blocks, in the given order. The sink is not told.

@@ -59,10 +59,10 @@ absl::StatusOr<SleepReport> CachingAllocator::PutToSleep(const Sleeper::Pairs& w
   std::uint64_t left_bytes = 0;
   for (policy::PoolPair* pair : wanted) {
     if (pair->is_asleep) continue;
-    if (heap.HasRegistered(*pair)) {
-      left_bytes += heap.MappedBytes(pair->small) + heap.MappedBytes(pair->large);
-    } else {
+    if (heap.UseElsewhere(*pair) == policy::Heap::UsedElsewhere::kNothing) {
       pairs.push_back(pair);
+    } else {
+      left_bytes += heap.MappedBytes(pair->small) + heap.MappedBytes(pair->large);
     }
   }
   absl::StatusOr<SleepReport> report = sleeper_.Sleep(pairs, options, &FastPath::RecordedStreams);
@@ -79,18 +79,18 @@ absl::Status CachingAllocator::Wake(const SleepingPools& wanted) {
   const absl::StatusOr<std::vector<PoolId>> ids = pools_.Find(wanted.tags, wanted.pools);
   if (!ids.ok()) return ids.status();
   const Sleeper::Pairs pairs = PairsOf(*ids);
-  const Sleeper::Woken woken = WakeUp(pairs);
+  const Sleeper::Woken woken = WakeUp(pairs, wanted.progress);
   if (absl::IsResourceExhausted(woken.status)) return FailToWake(*pairs.front(), woken.lacking_bytes);
   if (!woken.status.ok()) NoteLoss(section);
   return woken.status;
 }
 
-Sleeper::Woken CachingAllocator::WakeUp(const Sleeper::Pairs& wanted) {
+Sleeper::Woken CachingAllocator::WakeUp(const Sleeper::Pairs& wanted, const SleepProgress& progress) {
   Sleeper::Pairs pairs;
   for (policy::PoolPair* pair : wanted) {
     if (pair->is_asleep) pairs.push_back(pair);
   }
-  Sleeper::Woken woken = sleeper_.Wake(pairs);
+  Sleeper::Woken woken = sleeper_.Wake(pairs, progress);
   if (woken.status.ok()) SetLanesAsleep(pairs, false);
   return woken;
 }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/base/check.h"
+#include "allocator/base/host_memory.h"
 #include "allocator/base/units.h"
 #include "allocator/core/pools.h"
 
@@ -73,13 +74,28 @@ std::uint64_t Sleeper::KeptInHost() const {
   return bytes;
 }
 
-absl::Status Sleeper::Save(const policy::PoolPair& pair, const SleepOptions& options, Sleeping& out) {
+// Page-locked memory is the host's no more: a quarter of what it can give stays its own, where nobody says how much.
+std::uint64_t Sleeper::RoomInHost(const SleepOptions& options) const {
+  if (options.keep != Keep::kHost) return 0;
+  if (options.host_limit_bytes == kNoHostLimit) return AvailableHostBytes().value_or(kNoHostLimit) / 4 * 3;
+  return options.host_limit_bytes - std::min(options.host_limit_bytes, KeptInHost());
+}
+
+std::function<void(std::uint64_t)> Sleeper::Progress::OfPieces() {
+  if (told == nullptr) return {};
+  return [this](std::uint64_t bytes) {
+    copied_bytes += bytes;
+    told(copied_bytes, all_bytes);
+  };
+}
+
+absl::Status Sleeper::Save(const policy::PoolPair& pair, const SleepOptions& options, Sleeping& out,
+                           Progress& progress) {
   const std::uint64_t bytes = LiveBytes(pair);
   if (options.keep == Keep::kNothing || bytes == 0) return absl::OkStatus();
-  const std::uint64_t in_host = KeptInHost();
-  const std::uint64_t room = options.host_limit_bytes - std::min(options.host_limit_bytes, in_host);
-  const std::uint64_t host_bytes = options.keep == Keep::kHost ? std::min(bytes, room) : 0;
+  const std::uint64_t host_bytes = std::min(bytes, RoomInHost(options));
   out.kept = std::make_unique<KeptBytes>(device_, KeptBytes::Room{host_bytes, bytes - host_bytes, options.folder});
+  out.kept->TellAfter(progress.OfPieces());
   if (absl::Status status = out.kept->Open(); !status.ok()) return status;
   absl::Status status = ForEachSegment(pair, [&](const policy::Segment& segment) {
     absl::Status saved;
@@ -90,6 +106,7 @@ absl::Status Sleeper::Save(const policy::PoolPair& pair, const SleepOptions& opt
     });
     return saved;
   });
+  out.kept->TellAfter({});
   const absl::Status finished = out.kept->Finish();
   return status.ok() ? finished : status;
 }
@@ -100,6 +117,7 @@ void Sleeper::GiveBack(policy::PoolPair& pair) {
   ForEachSegment(pair, [&](const policy::Segment& segment) {
     for (const policy::PageRun& run : policy::Heap::PagesOf(segment, /*with_free=*/true)) {
       ladder_.errors().Note(device_.Unmap(run.range.address, run.range.size_bytes, run.page_bytes));
+      ledger_.TellPages(/*are_there=*/false, run.range, *segment.lane);
       ++calls;
     }
     return absl::OkStatus();
@@ -117,9 +135,11 @@ absl::StatusOr<SleepReport> Sleeper::Sleep(const Pairs& pairs, const SleepOption
   }
   std::vector<PoolId> begun;
   absl::Status status;
+  Progress progress{options.progress};
+  for (const policy::PoolPair* pair : pairs) progress.all_bytes += LiveBytes(*pair);
   for (const policy::PoolPair* pair : pairs) {
     begun.push_back(pair->small.id);
-    if (status.ok()) status = Save(*pair, options, asleep_[begun.back()]);
+    if (status.ok()) status = Save(*pair, options, asleep_[begun.back()], progress);
   }
   if (!status.ok()) {
     for (const PoolId& id : begun) asleep_.erase(id);
@@ -143,7 +163,7 @@ std::vector<Sleeper::MappedRun> Sleeper::PagesToWake(const Pairs& pairs) const {
   std::vector<MappedRun> out;
   for (policy::PoolPair* pair : pairs) {
     ForEachSegment(*pair, [&](const policy::Segment& segment) {
-      for (const policy::PageRun& run : policy::Heap::PagesOf(segment, !pair->MayReturn())) out.push_back({run, pair});
+      for (const policy::PageRun& run : policy::Heap::PagesOf(segment, !pair->MayReturn())) out.push_back({run, segment.lane});
       return absl::OkStatus();
     }).IgnoreError();
   }
@@ -188,9 +208,10 @@ void Sleeper::UnmapAgain(const std::vector<MappedRun>& runs, std::size_t mapped)
 }
 
 // Blocks that were freed meanwhile are live no more, and none came.
-absl::Status Sleeper::Load(const policy::PoolPair& pair) {
+absl::Status Sleeper::Load(const policy::PoolPair& pair, Progress& progress) {
   Sleeping& from = asleep_[pair.small.id];
   if (from.kept == nullptr) return absl::OkStatus();
+  from.kept->TellAfter(progress.OfPieces());
   absl::Status status = ForEachSegment(pair, [&](const policy::Segment& segment) {
     absl::Status loaded;
     ForEachBlock(segment, [&](const policy::Block& block) {
@@ -201,6 +222,7 @@ absl::Status Sleeper::Load(const policy::PoolPair& pair) {
     });
     return loaded;
   });
+  from.kept->TellAfter({});
   const absl::Status finished = from.kept->Finish();
   return status.ok() ? finished : status;
 }
@@ -213,7 +235,7 @@ void Sleeper::NoteAwake(policy::PoolPair& pair, std::int64_t calls) {
   asleep_.erase(pair.small.id);
 }
 
-Sleeper::Woken Sleeper::Wake(const Pairs& wanted) {
+Sleeper::Woken Sleeper::Wake(const Pairs& wanted, const SleepProgress& told) {
   Pairs pairs;
   std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(pairs),
                [](const auto* pair) { return pair->is_asleep; });
@@ -223,13 +245,18 @@ Sleeper::Woken Sleeper::Wake(const Pairs& wanted) {
     for (const MappedRun& of : runs) out.lacking_bytes += of.run.range.size_bytes;
   }
   if (!out.status.ok()) return out;
-  for (policy::PoolPair* pair : pairs) out.status.Update(out.status.ok() ? Load(*pair) : absl::OkStatus());
+  Progress progress{told};
+  for (const policy::PoolPair* pair : pairs) {
+    if (asleep_[pair->small.id].kept != nullptr) progress.all_bytes += LiveBytes(*pair);
+  }
+  for (policy::PoolPair* pair : pairs) out.status.Update(out.status.ok() ? Load(*pair, progress) : absl::OkStatus());
   if (!out.status.ok()) {
     UnmapAgain(runs, runs.size());
     return out;
   }
+  for (const MappedRun& of : runs) ledger_.TellPages(/*are_there=*/true, of.run.range, *of.lane);
   for (policy::PoolPair* pair : pairs) {
-    NoteAwake(*pair, std::count_if(runs.begin(), runs.end(), [&](const MappedRun& of) { return of.pair == pair; }));
+    NoteAwake(*pair, std::count_if(runs.begin(), runs.end(), [&](const MappedRun& of) { return of.pair() == pair; }));
   }
   asleep_count_.store(asleep_.size(), std::memory_order_relaxed);
   return out;

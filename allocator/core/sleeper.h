@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -60,7 +61,7 @@ class Sleeper {
     std::uint64_t lacking_bytes = 0;  // where the device, or a limit, has no memory: what all pages take
   };
   // Pairs that are awake are passed over.
-  Woken Wake(const Pairs& pairs);
+  Woken Wake(const Pairs& pairs, const SleepProgress& progress = {});
 
  private:
   // What one pair left when it fell asleep.
@@ -68,9 +69,19 @@ class Sleeper {
     std::unique_ptr<KeptBytes> kept;                                // nullptr: nothing
     absl::flat_hash_map<std::uint64_t, std::uint64_t> places = {};  // in it, by the block's address
   };
+  // How much of all is copied, told to whom wants to know.
+  struct Progress {
+    const SleepProgress& told;
+    std::uint64_t all_bytes = 0;
+    std::uint64_t copied_bytes = 0;
+
+    // What KeptBytes tells of one pair.
+    std::function<void(std::uint64_t)> OfPieces();
+  };
   struct MappedRun {
     policy::PageRun run;
-    policy::PoolPair* pair = nullptr;
+    const policy::Lane* lane = nullptr;
+    policy::PoolPair* pair() const { return lane->pool->pair; }
   };
 
   using VisitSegment = absl::FunctionRef<absl::Status(const policy::Segment&)>;
@@ -78,8 +89,9 @@ class Sleeper {
   absl::Status CheckExpandable(const policy::PoolPair& pair) const;
   absl::Status WaitForUsers(const policy::PoolPair& pair, StreamsOfBlock recorded);
   std::uint64_t LiveBytes(const policy::PoolPair& pair) const;
-  absl::Status Save(const policy::PoolPair& pair, const SleepOptions& options, Sleeping& out);
-  absl::Status Load(const policy::PoolPair& pair);
+  std::uint64_t RoomInHost(const SleepOptions& options) const;
+  absl::Status Save(const policy::PoolPair& pair, const SleepOptions& options, Sleeping& out, Progress& progress);
+  absl::Status Load(const policy::PoolPair& pair, Progress& progress);
   void GiveBack(policy::PoolPair& pair);
 
   std::vector<MappedRun> PagesToWake(const Pairs& pairs) const;

@@ -68,6 +68,16 @@ const policy::Segment* SegmentAt(const policy::Heap& heap, std::uint64_t address
   return address - segment.address < segment.size_bytes ? &segment : nullptr;
 }
 
+namespace {
+
+policy::Block* LiveBlockAt(const policy::Segment& segment, std::uint64_t address) {
+  policy::Block* block = segment.first;
+  while (block != nullptr && block->End() <= address) block = block->next;
+  return block != nullptr && block->state == BlockUse::kLive ? block : nullptr;
+}
+
+}  // namespace
+
 std::optional<BlockPlace> PlaceOf(const policy::Heap& heap, std::uint64_t address) {
   const policy::Segment* segment = SegmentAt(heap, address);
   const policy::Block* block = segment == nullptr ? nullptr : segment->first;
@@ -88,17 +98,18 @@ std::optional<BlockPlace> PlaceOf(const policy::Heap& heap, std::uint64_t addres
   return BlockPlace{block->address, block->size_bytes, block->requested_bytes, run->address, end - run->address};
 }
 
-std::optional<policy::AddressRange> PageOf(const policy::Heap& heap, std::uint64_t address) {
+std::optional<PageOfBlock> PageOf(const policy::Heap& heap, std::uint64_t address) {
   const policy::Segment* segment = SegmentAt(heap, address);
   if (segment == nullptr || !segment->is_expandable || segment->lane->pool->pair->is_asleep) return std::nullopt;
-  if (!PlaceOf(heap, address).has_value()) return std::nullopt;
+  policy::Block* const block = LiveBlockAt(*segment, address);
+  if (block == nullptr) return std::nullopt;
   const auto after = segment->large_pages.upper_bound(address);
   if (after != segment->large_pages.begin()) {
     const auto& [at, size_bytes] = *std::prev(after);
-    if (address - at < size_bytes) return policy::AddressRange{at, size_bytes};
+    if (address - at < size_bytes) return PageOfBlock{{at, size_bytes}, block};
   }
   const std::uint64_t offset = (address - segment->address) / segment->page_bytes * segment->page_bytes;
-  return policy::AddressRange{segment->address + offset, segment->page_bytes};
+  return PageOfBlock{{segment->address + offset, segment->page_bytes}, block};
 }
 
 std::vector<trace::SnapshotSegment> SegmentsOf(const policy::Heap& heap) {

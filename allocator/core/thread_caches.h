@@ -127,7 +127,7 @@ class NewestBlock {
 
   // Whether this free can be put off: of the newest block, by what it was handed out as.
   bool MayPutOff(const policy::Block* block, bool is_named) const {
-    return block == block_ && !is_put_off_ && is_named == is_named_ && !block->has_recorded_streams;
+    return block == block_ && !is_put_off_ && is_named == is_named_ && block->IsPlain();
   }
   // `slot`: where the map has its address, which stays there.
   void PutOff(std::size_t slot) {

@@ -29,6 +29,13 @@ class ToldEvents final : public trace::EventSink {
                .stream = event.stream,
                .pool = event.pool.value_or(PoolId{})});
   }
+  void OnPages(const trace::PagesOfSleep& pages) override {
+    observer_({.kind = pages.are_there ? EventKind::kPagesWoken : EventKind::kPagesSlept,
+               .address = pages.address,
+               .size_bytes = pages.size_bytes,
+               .stream = pages.stream,
+               .pool = pages.pool});
+  }
 
  private:
   // The kinds are the actions, by number, as far as an allocator makes them.

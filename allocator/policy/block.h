@@ -59,9 +59,12 @@ struct alignas(64) Block {
   bool has_recorded_streams : 1 = false;
   bool is_expandable : 1 = false;  // as its segment,
   bool is_small : 1 = false;       // as its pool: the hot path touches neither
+  bool is_shared : 1 = false;      // a page of it was exported to another process since it came
   bool prev_is_free = false;       // whether the neighbours are in the free set:
   bool next_is_free = false;       // a free between live blocks need not read them
 
+  // Whether a thread cache alone may free it.
+  bool IsPlain() const { return !has_recorded_streams && !is_shared; }
   bool IsSplit() const { return prev != nullptr || next != nullptr; }
   std::uint64_t End() const { return address + size_bytes; }
 };

@@ -251,8 +251,9 @@ class Heap {
   // Ranges that are registered lie in a segment each; what is free in them stays.
   RegisteredRanges& registered() { return registered_; }
   const RegisteredRanges& registered() const { return registered_; }
-  // Whether one lies in the segments of the pair.
-  bool HasRegistered(const PoolPair& pair) const;
+  // What somebody else uses as it is in the segments of the pair: a registered range, or a live block that is shared.
+  enum class UsedElsewhere : std::uint8_t { kNothing, kRegistered, kShared };
+  UsedElsewhere UseElsewhere(const PoolPair& pair) const;
 
   // --- pools ---
   // Made on first use.

@@ -145,12 +145,14 @@ std::vector<PageRun> Heap::PagesToReturn(const Block* block) const {
   return registered_.empty() ? whole : registered_.PagesBeside(whole);
 }
 
-bool Heap::HasRegistered(const PoolPair& pair) const {
-  if (registered_.empty()) return false;
-  return std::any_of(segments_.begin(), segments_.end(), [&](const auto& entry) {
-    const Segment& segment = *entry.second;
-    return segment.lane->pool->pair == &pair && registered_.Touches({segment.address, segment.size_bytes});
-  });
+Heap::UsedElsewhere Heap::UseElsewhere(const PoolPair& pair) const {
+  bool is_shared = false;
+  for (const auto& [address, segment] : segments_) {
+    if (segment->lane->pool->pair != &pair) continue;
+    if (registered_.Touches({address, segment->size_bytes})) return UsedElsewhere::kRegistered;
+    for (const Block* block = segment->first; block != nullptr; block = block->next) is_shared |= block->is_shared;
+  }
+  return is_shared ? UsedElsewhere::kShared : UsedElsewhere::kNothing;
 }
 
 std::vector<PageRun> Heap::PagesOf(const Segment& segment, bool with_free) {

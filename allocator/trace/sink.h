@@ -19,6 +19,15 @@ namespace ashlar::trace {
 
 struct Snapshot;
 
+// Pages of an address that stays: a pool that falls asleep gives them back to the device, and has others at its wake.
+struct PagesOfSleep {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  Stream stream{};
+  PoolId pool;
+  bool are_there = false;
+};
+
 class EventSink {
  public:
   virtual ~EventSink() = default;
@@ -26,6 +35,8 @@ class EventSink {
   virtual void OnEvent(const Event& event, std::uint64_t block_size_bytes) = 0;
   // What lay between two decisions.
   virtual void OnFact(const AnyFact& /*fact*/) {}
+  // Told to an observer (CachingAllocator::SetObserver): no decision, and in no recording.
+  virtual void OnPages(const PagesOfSleep& /*pages*/) {}
   // In a child that fork made, before anything else there. False: what it writes is its parent's, and it takes no more.
   virtual bool OnFork() { return true; }
   // Where the live block at `address` was allocated, innermost first ("layer < forward"); empty: not known. Asked as

@@ -200,6 +200,9 @@ class ASHLAR_EXPORT Allocator {
   absl::Status Wake(const SleepingPools& wanted = {});
   // Whether the address lies in a pool that sleeps.
   bool IsAsleep(std::uint64_t address) const;
+  // Whose the device's memory in use is, the largest part first: pools that are awake, and what is outside this
+  // allocator, together all that the device has given. Asks the device.
+  std::vector<HeldPart> Held() const;
 
   // --- ranges that somebody else uses as they are: a communication library, a network card, another process ---
   // Until UnregisterRange nothing of the range is given back to the device: not by EmptyCache, not by garbage

@@ -22,6 +22,8 @@ enum class EventKind : std::uint8_t {
   kSegmentMap,  // the same of pages of an expandable segment
   kSegmentUnmap,
   kOutOfMemory,
+  kPagesSlept,  // pages of a pool that falls asleep went back to the device: the addresses stay, and are nobody's else
+  kPagesWoken,  // there are pages under these addresses again
 };
 
 struct AllocatorEvent {

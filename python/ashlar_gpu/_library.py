@@ -65,10 +65,14 @@ class Statistics(ctypes.Structure):
         return {name: getattr(self, name) for name, _ in self._fields_[1:]}
 
 
+SleepProgress = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
+
+
 class SleepOptions(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("tags", ctypes.POINTER(ctypes.c_char_p)), ("tag_count", ctypes.c_size_t),
                 ("pools", ctypes.POINTER(Pool)), ("pool_count", ctypes.c_size_t), ("keep", ctypes.c_int32),
-                ("host_limit_bytes", ctypes.c_uint64), ("folder", ctypes.c_char_p)]
+                ("host_limit_bytes", ctypes.c_uint64), ("folder", ctypes.c_char_p), ("progress", SleepProgress),
+                ("context", ctypes.c_void_p)]
 
 
 class SleepReport(ctypes.Structure):
@@ -85,6 +89,7 @@ StreamFilter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 ReleaseContext = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 AllocateSegment = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 FreeSegment = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+VisitHeld = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
 VisitStatistic = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
 FreeMemory = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 Visit = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)  # of segments, pools and events: the struct's address
@@ -132,6 +137,7 @@ SIGNATURES = {
     "sleep": (_STATUS, [_HANDLE, ctypes.POINTER(SleepOptions), ctypes.POINTER(SleepReport)]),
     "wake": (_STATUS, [_HANDLE, ctypes.POINTER(SleepOptions)]),
     "is_asleep": (ctypes.c_int, [_HANDLE, _MEMORY]),
+    "visit_held_parts": (_STATUS, [_HANDLE, VisitHeld, ctypes.c_void_p]),
     "register_range": (_STATUS, [_HANDLE, _MEMORY, _SIZE]),
     "unregister_range": (_STATUS, [_HANDLE, _MEMORY]),
     "get_statistics": (_STATUS, [_HANDLE, ctypes.POINTER(Statistics)]),
@@ -235,22 +241,31 @@ def tag_pool(handle, pool, tag):
     check(library().ashlar_tag_pool(handle, pool, _bytes(tag)))
 
 
-def _sleep_options(tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None):
+def _sleep_options(tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None, progress=None):
     names = (ctypes.c_char_p * len(tags))(*map(_bytes, tags))
-    return SleepOptions(ctypes.sizeof(SleepOptions), names, len(tags), None, 0, keep, host_limit_bytes, _bytes(folder))
+    told = SleepProgress() if progress is None else SleepProgress(lambda _, copied, all_bytes: progress(copied, all_bytes))
+    return SleepOptions(ctypes.sizeof(SleepOptions), names, len(tags), None, 0, keep, host_limit_bytes, _bytes(folder), told)
 
 
-def sleep(handle, tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None):
+def sleep(handle, tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None, progress=None):
     """The pools with these tags; none: all. A SleepReport."""
     report = SleepReport(struct_size=ctypes.sizeof(SleepReport))
-    options = _sleep_options(tags, keep, host_limit_bytes, folder)
+    options = _sleep_options(tags, keep, host_limit_bytes, folder, progress)
     check(library().ashlar_sleep(handle, ctypes.byref(options), ctypes.byref(report)))
     return report
 
 
-def wake(handle, tags):
+def wake(handle, tags, progress=None):
     """The pools with these tags; none: all that sleep."""
-    check(library().ashlar_wake(handle, ctypes.byref(_sleep_options(tags))))
+    check(library().ashlar_wake(handle, ctypes.byref(_sleep_options(tags, progress=progress))))
+
+
+def held(handle):
+    """[(owner, bytes)] of the device's memory in use, the largest part first."""
+    out = []
+    visit = VisitHeld(lambda _, owner, size_bytes: out.append((owner.decode(), size_bytes)))
+    check(library().ashlar_visit_held_parts(handle, visit, None))
+    return out
 
 
 def register_range(handle, address, size_bytes):

@@ -63,23 +63,27 @@ class Tags:
                 self._idle[index, tag].append(pool)
 
 
-def sleep(tags, keep="host", host_limit=None, folder=None, device=None):
+def sleep(tags, keep="host", host_limit=None, folder=None, device=None, progress=None):
     """The bytes that went back to the device."""
     if keep not in KEEPS:
         raise c.Error(c.INVALID_ARGUMENT, f"ashlar: sleep: keep is \"host\", \"nothing\" or \"file\", and not {keep!r}")
     limit = c.NO_LIMIT if host_limit is None else host_limit
-    report = c.sleep(_handle(device), tags, KEEPS[keep], limit, folder)
+    report = c.sleep(_handle(device), tags, KEEPS[keep], limit, folder, progress)
     if report.left_bytes:
-        warnings.warn(f"ashlar: sleep: pools of {report.left_bytes >> 20} MiB stay awake, since ranges of them are registered",
-                      stacklevel=3)
+        warnings.warn(f"ashlar: sleep: pools of {report.left_bytes >> 20} MiB stay awake, since ranges of them are registered, or "
+                      "another process has a tensor of them: ashlar_gpu.torch.held() names them", stacklevel=3)
     return report.returned_bytes
 
 
-def wake(tags, device=None):
+def wake(tags, device=None, progress=None):
     try:
-        c.wake(_handle(device), tags)
+        c.wake(_handle(device), tags, progress)
     except c.OutOfMemoryError as error:
         raise torch.cuda.OutOfMemoryError(str(error)) from None
+
+
+def held(device=None):
+    return c.held(_handle(device))
 
 
 def register_range(tensor):

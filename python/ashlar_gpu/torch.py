@@ -158,20 +158,29 @@ def tagged_bytes(name, device=None):
     return _tags.bytes_of(name, device)
 
 
-def sleep(*tags, keep="host", host_limit=None, folder=None, device=None):
+def sleep(*tags, keep="host", host_limit=None, folder=None, device=None, progress=None):
     """Gives back the memory of everything that was allocated under one of the tags, without tags of all: the bytes. Tensors
     stay, and must not be used until wake. `keep`: "host" keeps what they hold in memory of the host, at most `host_limit`
-    bytes, and the rest in a file; "file" in a file of `folder`, which has no name; "nothing" loses it. Error where it
-    cannot be: of memory without a tag, but under expandable_segments or policy:ashlar; while a graph is captured."""
+    bytes (without one three quarters of what the host can give), and the rest in a file; "file" in a file of `folder`, which
+    has no name; "nothing" loses it. `progress(copied bytes, all bytes)` is called after each piece of at most 64 MiB, and must
+    not use the GPU. Error where it cannot be: of memory without a tag, but under expandable_segments or policy:ashlar; while
+    a graph is captured. A warning where a pool stays awake, since somebody else uses it."""
     _expect_installed("sleep")
-    return _torch_sleep.sleep(tags, keep, host_limit, folder, device)
+    return _torch_sleep.sleep(tags, keep, host_limit, folder, device, progress)
 
 
-def wake(*tags, device=None):
+def wake(*tags, device=None, progress=None):
     """The same tensors with the same bytes at the same addresses, of these tags, without tags of all that sleep.
     torch.cuda.OutOfMemoryError: nothing of it woke, and what is kept stays kept."""
     _expect_installed("wake")
-    _torch_sleep.wake(tags, device)
+    _torch_sleep.wake(tags, device, progress)
+
+
+def held(device=None):
+    """[(owner, bytes)] of the device's memory in use, the largest part first: pools that are awake, by their tags and with what
+    keeps them awake, and what is outside PyTorch."""
+    _expect_installed("held")
+    return _torch_sleep.held(device)
 
 
 def register_range(tensor):

@@ -13,7 +13,8 @@ static_assert(static_cast<int>(BlockState::kFree) == ASHLAR_BLOCK_FREE &&
               static_cast<int>(BlockState::kLive) == ASHLAR_BLOCK_LIVE &&
               static_cast<int>(BlockState::kPending) == ASHLAR_BLOCK_PENDING);
 static_assert(static_cast<int>(EventKind::kAlloc) == ASHLAR_EVENT_ALLOC &&
-              static_cast<int>(EventKind::kOutOfMemory) == ASHLAR_EVENT_OUT_OF_MEMORY);
+              static_cast<int>(EventKind::kOutOfMemory) == ASHLAR_EVENT_OUT_OF_MEMORY &&
+              static_cast<int>(EventKind::kPagesWoken) == ASHLAR_EVENT_PAGES_WOKEN);
 
 std::vector<ashlar_segment_block> BlocksOf(const SegmentInfo& segment) {
   std::vector<ashlar_segment_block> out;

@@ -17,7 +17,7 @@ namespace {
 // The caller's may be shorter than ours: what it has not is as in ours, which name nothing.
 absl::StatusOr<SleepOptions> SleepOptionsOf(const ashlar_sleep_options* given) {
   ashlar_sleep_options known{};
-  known.host_limit_bytes = UINT64_MAX;
+  known.host_limit_bytes = kNoHostLimit;
   if (given != nullptr) {
     if (given->struct_size < sizeof(std::size_t)) {
       return absl::InvalidArgumentError(
@@ -29,6 +29,9 @@ absl::StatusOr<SleepOptions> SleepOptionsOf(const ashlar_sleep_options* given) {
     return absl::InvalidArgumentError("ashlar_sleep_options: keep is none of ASHLAR_KEEP_...");
   SleepOptions out{.keep = static_cast<Keep>(known.keep), .host_limit_bytes = known.host_limit_bytes};
   if (known.folder != nullptr) out.folder = known.folder;
+  if (known.progress != nullptr) {
+    out.progress = [known](std::uint64_t copied, std::uint64_t all) { known.progress(known.context, copied, all); };
+  }
   for (std::size_t i = 0; i < known.tag_count; ++i) out.tags.emplace_back(known.tags[i]);
   for (std::size_t i = 0; i < known.pool_count; ++i) out.pools.push_back(PoolOf(known.pools[i]));
   return out;
@@ -70,12 +73,19 @@ ashlar_status ashlar_wake(ashlar_allocator* allocator, const ashlar_sleep_option
   return ashlar::c::Call([&]() -> absl::Status {
     absl::StatusOr<ashlar::SleepOptions> wanted = ashlar::c::SleepOptionsOf(pools);
     if (!wanted.ok()) return wanted.status();
-    return allocator->allocator.Wake({std::move(wanted->tags), std::move(wanted->pools)});
+    return allocator->allocator.Wake({std::move(wanted->tags), std::move(wanted->pools), std::move(wanted->progress)});
   });
 }
 
 int ashlar_is_asleep(const ashlar_allocator* allocator, const void* address) {
   return allocator->allocator.IsAsleep(ashlar::c::AddressOf(address)) ? 1 : 0;
+}
+
+ashlar_status ashlar_visit_held_parts(const ashlar_allocator* allocator, ashlar_visit_held visit, void* context) {
+  return ashlar::c::Call([&] {
+    for (const ashlar::HeldPart& part : allocator->allocator.Held()) visit(context, part.owner.c_str(), part.bytes);
+    return absl::OkStatus();
+  });
 }
 
 ashlar_status ashlar_register_range(ashlar_allocator* allocator, const void* address, size_t bytes) {

@@ -26,8 +26,10 @@ TraceEntry::Action ActionOf(std::int32_t kind) {
     case ASHLAR_EVENT_SEGMENT_FREE:
       return TraceEntry::SEGMENT_FREE;
     case ASHLAR_EVENT_SEGMENT_MAP:
+    case ASHLAR_EVENT_PAGES_WOKEN:
       return TraceEntry::SEGMENT_MAP;
     case ASHLAR_EVENT_SEGMENT_UNMAP:
+    case ASHLAR_EVENT_PAGES_SLEPT:
       return TraceEntry::SEGMENT_UNMAP;
     default:
       return TraceEntry::OOM;
@@ -88,11 +90,18 @@ void DeviceHistory::Tell(void* history, const ashlar_event* event) {
 
 void DeviceHistory::OnEvent(const ashlar_event& event) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  Context context = ContextOf(event);
+  // A pool that sleeps decides nothing: a history of it replays. Who has registered its pages with a network must know.
+  const bool is_of_sleep = event.kind == ASHLAR_EVENT_PAGES_SLEPT || event.kind == ASHLAR_EVENT_PAGES_WOKEN;
+  Context context = is_of_sleep ? nullptr : ContextOf(event);
   if (rule_.when < RecordContext::ALLOC) context = nullptr;
-  Record(MakeEntry<TraceEntry>(ActionOf(event.kind), device_, event.address, event.size_bytes, event.stream,
-                               {event.pool.first, event.pool.second}, std::move(context),
-                               ThreadTexts::Mine().user_metadata));
+  TraceEntry entry = MakeEntry<TraceEntry>(ActionOf(event.kind), device_, event.address, event.size_bytes, event.stream,
+                                           {event.pool.first, event.pool.second}, std::move(context),
+                                           ThreadTexts::Mine().user_metadata);
+  is_of_sleep ? TellTrackers(entry) : Record(std::move(entry));
+}
+
+void DeviceHistory::TellTrackers(const TraceEntry& entry) const {
+  for (const AllocatorTraceTracker& tracker : trackers_) tracker(entry);
 }
 
 // The call's own stack, where one was gathered; of what ends else the stack under which it came.
@@ -125,7 +134,7 @@ Context DeviceHistory::ContextOf(const ashlar_event& event) {
 }
 
 void DeviceHistory::Record(TraceEntry entry) {
-  for (const AllocatorTraceTracker& tracker : trackers_) tracker(entry);
+  TellTrackers(entry);
   if (!rule_.is_on || rule_.skips.count(entry.action_) > 0 || rule_.most_entries == 0) return;
   if (entries_.size() >= rule_.most_entries) entries_.pop_front();
   entries_.push_back(std::move(entry));

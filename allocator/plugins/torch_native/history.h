@@ -65,6 +65,7 @@ class DeviceHistory {
 
   void OnEvent(const ashlar_event& event);
   Context ContextOf(const ashlar_event& event);
+  void TellTrackers(const TraceEntry& entry) const;
   void Record(TraceEntry entry);
 
   const c10::DeviceIndex device_;

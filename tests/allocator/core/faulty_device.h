@@ -7,6 +7,8 @@
 #ifndef ASHLAR_TESTS_ALLOCATOR_CORE_FAULTY_DEVICE_H_
 #define ASHLAR_TESTS_ALLOCATOR_CORE_FAULTY_DEVICE_H_
 
+#include <fcntl.h>
+
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -95,6 +97,8 @@ class FaultyDevice final : public device::Device {
     --host_memories_;
     host_.FreeHost(memory);
   }
+  // Some file: who has it is another process's matter.
+  absl::StatusOr<int> ExportPage(std::uint64_t) override { return open("/dev/null", O_RDWR | O_CLOEXEC); }
   void SetCapturing(bool is_capturing) override { host_.SetCapturing(is_capturing); }
 
  private:

@@ -76,7 +76,7 @@ class SleepRun {
     device_.FailNoMore();
     while (!live_.empty() && Asleep()) {
       if (const absl::Status woken = allocator_.Wake({}); woken.ok()) {
-        Woken(~std::uint64_t{0});
+        if (std::string wrong = Woken(~std::uint64_t{0}); !wrong.empty()) return wrong;
       } else if (std::string wrong = Free(0); !wrong.empty()) {
         return wrong;
       }
@@ -114,20 +114,24 @@ class SleepRun {
     return out;
   }
 
-  // The words of a block: its first, one of each page of the host, and its last.
+  // The words of a block: its first, one of each `step_bytes`, and its last.
   template <typename Visit>
-  static void ForEachWord(const Live& live, Visit visit) {
+  static void ForEachWord(const Live& live, std::uint64_t step_bytes, Visit visit) {
     auto* const begin = reinterpret_cast<char*>(static_cast<std::uintptr_t>(live.block->address));
     const std::uint64_t last = live.block->size_bytes - sizeof(std::uint64_t);
-    for (std::uint64_t at = 0; at < last; at += 4096) visit(begin + at, Rng(live.seed + at).Next());
+    for (std::uint64_t at = 0; at < last; at += step_bytes) visit(begin + at, Rng(live.seed + at).Next());
     visit(begin + last, Rng(live.seed + last).Next());
   }
-  static void Write(const Live& live) {
-    ForEachWord(live, [](char* at, std::uint64_t word) { std::memcpy(at, &word, sizeof(word)); });
+  // A small block is written and read whole, a large one a word in each page of the host.
+  static std::uint64_t StepOf(const Live& live) {
+    return live.block->size_bytes <= 128 * kKiB ? sizeof(std::uint64_t) : 4096;
   }
-  static bool IsWhole(const Live& live) {
+  static void Write(const Live& live) {
+    ForEachWord(live, StepOf(live), [](char* at, std::uint64_t word) { std::memcpy(at, &word, sizeof(word)); });
+  }
+  static bool IsWhole(const Live& live, std::uint64_t step_bytes = 4096) {
     bool is_whole = true;
-    ForEachWord(live,
+    ForEachWord(live, step_bytes,
                 [&](const char* at, std::uint64_t word) { is_whole &= std::memcmp(at, &word, sizeof(word)) == 0; });
     return is_whole;
   }
@@ -174,20 +178,25 @@ class SleepRun {
 
   std::string Wake(const SleepStep& step) {
     const absl::Status woken = allocator_.Wake({.pools = IdsOf(step.pools)});
-    if (woken.ok()) Woken(step.pools);
+    if (woken.ok()) {
+      if (std::string wrong = Woken(step.pools); !wrong.empty()) return wrong;
+    }
     const bool may_fail = absl::IsInternal(woken) || absl::IsResourceExhausted(woken) || absl::IsUnavailable(woken);
     return woken.ok() || may_fail ? "" : std::string(woken.message());
   }
 
-  // What was not kept is written anew.
-  void Woken(std::uint64_t mask) {
+  // What was kept is there, to the byte; what was not is written anew.
+  std::string Woken(std::uint64_t mask) {
     for (std::uint64_t pool = 0; pool < kPools; ++pool) {
       if ((mask >> pool & 1) == 0) continue;
-      const bool is_lost = std::exchange(asleep_[pool], 0) == 2;
+      const int slept = std::exchange(asleep_[pool], 0);
       for (const Live& live : live_) {
-        if (is_lost && live.pool == pool) Write(live);
+        if (slept == 0 || live.pool != pool) continue;
+        if (slept == 2) Write(live);
+        if (!IsWhole(live, StepOf(live))) return absl::StrCat("a block of pool ", pool, " woke with other bytes");
       }
     }
+    return "";
   }
 
   // After a sleep the device has given the pages with a live byte of what is awake, and no more; but what a user keeps.
