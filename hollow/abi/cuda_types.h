@@ -211,6 +211,29 @@ struct GraphNodeParams {  // CUgraphNodeParams, since 12.2
   long long reserved_last;
 };
 
+struct RuntimeMemcpyNodeParams {  // cudaMemcpyNodeParams
+  int flags;
+  int reserved[3];
+  Memcpy3D copy;
+};
+
+struct RuntimeGraphNodeParams {  // cudaGraphNodeParams, since 12.2
+  int type;                      // cudaGraphNodeType
+  int reserved[3];
+  union {
+    KernelNodeParams kernel;
+    RuntimeMemcpyNodeParams copy;
+    MemsetNodeParams fill;
+    HostNodeParams host;
+    void* child;
+    void* event;
+    MemAllocNodeParams memory;
+    void* freed;
+    long long all[29];
+  };
+  long long reserved_last;
+};
+
 struct ChannelFormat {  // cudaChannelFormatDesc: bits of each channel
   int x, y, z, w;
   int kind;  // 0 signed, 1 unsigned, 2 float

@@ -207,6 +207,74 @@ ASHLAR_SURFACE int cudaGraphMemFreeNodeGetParams(GraphNode* node, void* address)
       [&](Process& process) { return GetParams(process, node, NodeKind::kMemoryFree, address, sizeof(address)); });
 }
 
+// Any kind of node by one structure: cudaGraphNodeType.
+ASHLAR_SURFACE int cudaGraphAddNode_v2(void** node, void* graph, GraphNode* const* after, const void*,
+                                       std::size_t count, abi::RuntimeGraphNodeParams* params) {
+  if (params == nullptr) return Last(Error::kInvalidValue);
+  switch (params->type) {
+    case 0:
+      return cudaGraphAddKernelNode(node, graph, after, count, &params->kernel);
+    case 1:
+      return cudaGraphAddMemcpyNode(node, graph, after, count, &params->copy.copy);
+    case 2:
+      return cudaGraphAddMemsetNode(node, graph, after, count, &params->fill);
+    case 3:
+      return cudaGraphAddHostNode(node, graph, after, count, &params->host);
+    case 4:
+      return cudaGraphAddChildGraphNode(node, graph, after, count, params->child);
+    case 5:
+      return cudaGraphAddEmptyNode(node, graph, after, count);
+    case 6:
+      return cudaGraphAddEventWaitNode(node, graph, after, count, params->event);
+    case 7:
+      return cudaGraphAddEventRecordNode(node, graph, after, count, params->event);
+    case 10:
+      return cudaGraphAddMemAllocNode(node, graph, after, count, &params->memory);
+    case 11:
+      return cudaGraphAddMemFreeNode(node, graph, after, count, params->freed);
+    default:
+      CountRefused("cudaGraphAddNode of semaphores and conditions");
+      return Last(Error::kNotSupported);
+  }
+}
+// CUDA 12 exports this name without the edges' data, which is one argument earlier in CUDA 13.
+ASHLAR_SURFACE int cudaGraphAddNode(void** node, void* graph, GraphNode* const* after, std::uint64_t fourth,
+                                    std::uint64_t fifth, abi::RuntimeGraphNodeParams* sixth) {
+  if (RuntimeMajor() >= 13) return cudaGraphAddNode_v2(node, graph, after, PointerTo(fourth), fifth, sixth);
+  return cudaGraphAddNode_v2(node, graph, after, nullptr, fourth,
+                             static_cast<abi::RuntimeGraphNodeParams*>(PointerTo(fifth)));
+}
+ASHLAR_OF_VERSIONS(cudaGraphAddNode, cudaGraphAddNode,
+                   (void** node, void* graph, GraphNode* const* after, std::uint64_t fourth, std::uint64_t fifth,
+                    abi::RuntimeGraphNodeParams* sixth),
+                   (node, graph, after, fourth, fifth, sixth))
+// By the same structure; in an instantiated graph where `exec` is not nullptr.
+ASHLAR_SURFACE int cudaGraphExecNodeSetParams(void* exec, GraphNode* node, abi::RuntimeGraphNodeParams* params) {
+  if (params == nullptr) return Last(Error::kInvalidValue);
+  switch (params->type) {
+    case 0:
+      return cudaGraphExecKernelNodeSetParams(exec, node, &params->kernel);
+    case 1:
+      return cudaGraphExecMemcpyNodeSetParams(exec, node, &params->copy.copy);
+    case 2:
+      return cudaGraphExecMemsetNodeSetParams(exec, node, &params->fill);
+    case 3:
+      return cudaGraphExecHostNodeSetParams(exec, node, &params->host);
+    case 4:
+      return cudaGraphExecChildGraphNodeSetParams(exec, node, params->child);
+    case 6:
+      return cudaGraphExecEventWaitNodeSetEvent(exec, node, params->event);
+    case 7:
+      return cudaGraphExecEventRecordNodeSetEvent(exec, node, params->event);
+    default:
+      CountRefused("cudaGraphNodeSetParams of memory, semaphores and conditions");
+      return Last(Error::kNotSupported);
+  }
+}
+ASHLAR_SURFACE int cudaGraphNodeSetParams(GraphNode* node, abi::RuntimeGraphNodeParams* params) {
+  return cudaGraphExecNodeSetParams(nullptr, node, params);
+}
+
 ASHLAR_SURFACE int cudaGraphNodeGetType(GraphNode* node, int* kind) {
   return Locked([&](Process& process) { return GetKind(process, node, kind); });
 }

@@ -145,6 +145,9 @@ int cudaGraphAddDependencies(void* graph, void* const* from, void* const* to, co
 int cudaGraphGetNodes(void* graph, void** nodes, std::size_t* count);
 int cudaGraphGetEdges(void* graph, void** from, void** to, void* edges, std::size_t* count);
 int cudaGraphNodeGetType(void* node, int* kind);
+int cudaGraphAddNode(void** node, void* graph, void* const* after, const void* edges, std::size_t count, void* params);
+int cudaGraphNodeSetParams(void* node, void* params);
+int cudaGraphExecNodeSetParams(void* exec, void* node, void* params);
 int cudaGraphNodeSetEnabled(void* exec, void* node, unsigned is_enabled);
 int cudaGraphClone(void** clone, void* graph);
 int cudaGraphNodeFindInClone(void** copy, void* original, void* clone);

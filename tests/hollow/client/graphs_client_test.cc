@@ -1,4 +1,6 @@
 // Graphs, captured and built node by node: what is real of them happens at each launch.
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -304,6 +306,60 @@ TEST_F(GraphsClientTest, NodesOfAnyKindByOneStructure) {
     EXPECT_EQ(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, condition.bytes), kNotSupported);
   });
   EXPECT_EQ(Report()["refused"][0]["name"], "cuGraphAddNode of semaphores, batches and conditions");
+}
+
+TEST_F(GraphsClientTest, NodesOfAnyKindByTheRuntimesStructure) {
+  Run({}, [] {
+    static int calls = 0;
+    void *target = Malloc(8), *graph = NewGraph(), *child = NewGraph(), *event = NewEvent();
+    WriteText(target, "........");
+    AddFill(child, static_cast<char*>(target) + 4, 'c', 2);
+    std::vector<void*> last;
+    const auto add = [&](AnyNode node) {
+      void* added = nullptr;
+      EXPECT_EQ(cudaGraphAddNode(&added, graph, last.data(), nullptr, last.size(), node.bytes), kSuccess);
+      last = {added};
+      int kind = -1, wanted = 0;
+      EXPECT_EQ(cudaGraphNodeGetType(added, &kind), kSuccess);
+      std::memcpy(&wanted, node.bytes, sizeof(wanted));
+      EXPECT_EQ(kind, wanted);
+      return added;
+    };
+    const auto copy_of = [&](std::size_t from, std::size_t to) {
+      abi::RuntimeMemcpyNodeParams copy = {};
+      copy.copy.src_ptr = {static_cast<char*>(target) + from, 8, 8, 1};
+      copy.copy.dst_ptr = {static_cast<char*>(target) + to, 8, 8, 1};
+      copy.copy.extent = {2, 1, 1};
+      copy.copy.kind = 3;
+      return AnyNode(1, copy);
+    };
+    add(AnyNode(0, abi::KernelNodeParams{}));
+    void* const fill = add(AnyNode(2, abi::MemsetNodeParams{target, 4, 'f', 1, 4, 1}));
+    add(AnyNode(3, abi::HostNodeParams{[](void* count) { ++*static_cast<int*>(count); }, &calls}));
+    add(AnyNode(4, child));
+    add(AnyNode(5));
+    add(AnyNode(7, event));
+    void* const copied = add(copy_of(0, 6));
+    AnyNode changed = copy_of(4, 6);
+    EXPECT_EQ(cudaGraphNodeSetParams(copied, changed.bytes), kSuccess);
+    void* const exec = Instantiate(graph);
+    EXPECT_EQ(cudaGraphLaunch(exec, nullptr), kSuccess);
+    EXPECT_EQ(ReadText(target, 8), "ffffcccc");
+    AnyNode other(2, abi::MemsetNodeParams{target, 4, 'e', 1, 4, 1});
+    EXPECT_EQ(cudaGraphExecNodeSetParams(exec, fill, other.bytes), kSuccess);
+    EXPECT_EQ(cudaGraphLaunch(exec, nullptr), kSuccess);
+    EXPECT_EQ(ReadText(target, 8), "eeeecccc");
+    EXPECT_EQ(calls, 2);
+    void* node = nullptr;
+    AnyNode condition(13);
+    EXPECT_EQ(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, condition.bytes), kNotSupported);
+    AnyNode empty(5);
+    using AddsOfCuda12 = int (*)(void**, void*, void* const*, std::size_t, void*);
+    const auto of_cuda_12 = reinterpret_cast<AddsOfCuda12>(dlsym(RTLD_DEFAULT, "ashlar_12_cudaGraphAddNode"));
+    ASSERT_NE(of_cuda_12, nullptr);
+    EXPECT_EQ(of_cuda_12(&node, graph, last.data(), 1, empty.bytes), kSuccess);
+  });
+  EXPECT_EQ(Report()["refused"][0]["name"], "cudaGraphAddNode of semaphores and conditions");
 }
 
 }  // namespace
