@@ -31,6 +31,8 @@ LINKED = {
         'used': 4 * MIB, 'variable': 1024, 'shapes': [[512, 512], [512, 512], [4]], 'pinned': 65536}),
     'CuPy 13, CUDA 12': ('cupy-13', 'try_cupy.py', CUPY_13_OPENS, {
         'used': 4 * MIB, 'variable': 1024, 'shapes': [[512, 512], [512, 512], [4]], 'pinned': 65536}),
+    'CuPy beside PyTorch': ('cupy', 'try_cupy_torch.py', '', {
+        'taken': 64 * MIB, 'same_address': True, 'same_books': True, 'graph_is_printed': True}),
     'RMM': ('rmm', 'try_rmm.py', '', {'sizes': [MIB] * 4}),
     'cuda.bindings': ('cuda-bindings', 'try_cuda_bindings.py', '', {
         'same_books': True, 'returned': 64 * MIB}),
