@@ -126,6 +126,30 @@ void TrySetting(const CardsOfReport& run, ProcessMemory memory, const answers::P
   Explain(memory, progress, report);
 }
 
+// As fit takes it: the same program on the same card.
+std::string FitCommand(const DryRunFlags& flags) {
+  std::string out = "ashlar fit";
+  const auto add = [&out](const char* flag, const std::string& value) {
+    if (!value.empty()) absl::StrAppend(&out, " ", flag, " ", ShellWord(value));
+  };
+  add("--device", flags.machine.device);
+  add("--capacity", flags.machine.capacity);
+  if (flags.machine.devices.has_value()) add("--devices", absl::StrCat(*flags.machine.devices));
+  absl::StrAppend(&out, " --");
+  for (const std::string& word : flags.program) absl::StrAppend(&out, " ", ShellWord(word));
+  return out;
+}
+
+// A program of PyTorch whose request failed: its changes can be tried.
+void PointToFit(const DryRunFlags& flags, RunReport& report) {
+  const bool has_failed = report.explanation.has_value() && report.explained->torch.has_value() &&
+                          !report.explained->failures.empty() && !report.ranks.has_value();
+  if (!has_failed) return;
+  report.explanation->verdict.next = {"to try each change of this program that may make it fit, without a GPU:",
+                                      {FitCommand(flags)},
+                                      /*is_command=*/true};
+}
+
 void AddExplanation(const DryRunFlags& flags, const CardsOfReport& run, const answers::Progress& progress,
                     RunReport& report) {
   report.explained = ToExplain(report.results);
@@ -147,6 +171,7 @@ void AddExplanation(const DryRunFlags& flags, const CardsOfReport& run, const an
   }
   Explain(memory, progress, report);
   TrySetting(run, std::move(memory), progress, report);
+  PointToFit(flags, report);
   if (const std::string lacks = CardLacksKernels(report); !lacks.empty()) report.notes.push_back(lacks);
   if (report.machine.has_limit || report.explained->history.empty() || !report.explained->failures.empty()) return;
   AddCards(run.choice, run.first, run.relay, progress, report);

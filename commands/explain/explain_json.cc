@@ -532,7 +532,7 @@ const Fields<answers::Explanation>& FieldsOf<answers::Explanation>() {
               "next_step", [](const auto& of) -> const auto& { return of.verdict.next.sentence; }, "How to learn more.")
           .Add(
               "next_lines", [](const auto& of) -> const auto& { return of.verdict.next.lines; },
-              "Lines of Python for the next step.")
+              "Lines of Python for the next step, or a command.")
           .Add("actions", &answers::SuggestionsOf,
                "What to do, at most three, the surest first; empty: nothing is known to help.")
           .Add("notes", &Explanation::notes, "What was guessed, skipped or is not known."));

@@ -175,7 +175,7 @@ std::string ToMarkdown(const std::vector<answers::Explanation>& explanations) {
     AppendSettings(e, out);
     if (!e.verdict.next.sentence.empty())
       absl::StrAppend(&out, "\n**Next** ", MarkdownText(e.verdict.next.sentence), "\n");
-    AppendFence("python", e.verdict.next.lines, out);
+    AppendFence(e.verdict.next.is_command ? "sh" : "python", e.verdict.next.lines, out);
     AppendFolded(e, out);
   }
   return out;

@@ -30,7 +30,8 @@ using analyses::OomVerdict;
 // How to learn more.
 struct NextStep {
   std::string sentence = {};
-  std::vector<std::string> lines = {};  // to write into the program
+  std::vector<std::string> lines = {};  // to write into the program, or
+  bool is_command = false;              // for the shell
 
   bool operator==(const NextStep&) const = default;
 };

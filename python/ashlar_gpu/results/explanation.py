@@ -440,7 +440,7 @@ class Explanation(ExplanationAnswer):
     # Whether the run would fit another device that was asked about; null where none was.
     elsewhere: Optional[Elsewhere]
     next_step: Optional[str]  # How to learn more.
-    next_lines: Tuple[str, ...]  # Lines of Python for the next step.
+    next_lines: Tuple[str, ...]  # Lines of Python for the next step, or a command.
     actions: Tuple[Action, ...]  # What to do, at most three, the surest first; empty: nothing is known to help.
     notes: Tuple[Note, ...]  # What was guessed, skipped or is not known.
     others: Tuple["Explanation", ...]  # what else the input held: other messages of a log, other files
