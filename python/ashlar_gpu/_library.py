@@ -235,22 +235,26 @@ def tag_pool(handle, pool, tag):
     check(library().ashlar_tag_pool(handle, pool, _bytes(tag)))
 
 
-def _sleep_options(tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None):
-    names = (ctypes.c_char_p * len(tags))(*map(_bytes, tags))
-    return SleepOptions(ctypes.sizeof(SleepOptions), names, len(tags), None, 0, keep, host_limit_bytes, _bytes(folder))
+def _sleep_options(tags, pools, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None):
+    names, ids = (ctypes.c_char_p * len(tags))(*map(_bytes, tags)), (Pool * len(pools))(*(Pool(*id) for id in pools))
+    return SleepOptions(ctypes.sizeof(SleepOptions), names, len(tags), ids, len(pools), keep, host_limit_bytes, _bytes(folder))
 
 
-def sleep(handle, tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None):
-    """The pools with these tags; none: all. A SleepReport."""
+def sleep(handle, tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None, pools=()):
+    """The pools with these tags, and those of these ids; nothing named: all. A SleepReport."""
     report = SleepReport(struct_size=ctypes.sizeof(SleepReport))
-    options = _sleep_options(tags, keep, host_limit_bytes, folder)
+    options = _sleep_options(tags, pools, keep, host_limit_bytes, folder)
     check(library().ashlar_sleep(handle, ctypes.byref(options), ctypes.byref(report)))
     return report
 
 
-def wake(handle, tags):
-    """The pools with these tags; none: all that sleep."""
-    check(library().ashlar_wake(handle, ctypes.byref(_sleep_options(tags))))
+def wake(handle, tags, pools=()):
+    """The pools with these tags, and those of these ids; nothing named: all that sleep."""
+    check(library().ashlar_wake(handle, ctypes.byref(_sleep_options(tags, pools))))
+
+
+def is_asleep(handle, address):
+    return bool(library().ashlar_is_asleep(handle, address))
 
 
 def register_range(handle, address, size_bytes):
