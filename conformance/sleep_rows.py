@@ -1,4 +1,4 @@
-"""Sleep and wake with PyTorch: its tensors, pools and graphs, and a loop of PPO by the three ways of docs/examples/sleep/phases.py.
+"""Sleep and wake with PyTorch: its tensors, pools and graphs, and steps of PPO by the ways of docs/examples/sleep/phases.py.
 
     tools/test real --only sleep
 """
@@ -17,8 +17,8 @@ PAGE = os.path.join(ROOT, 'docs', 'library', 'sleep.md')
 ROOM = ['--capacity', '1GiB', '--context', '500MiB']
 MIB = 1 << 20
 PAGED = ('expandable_segments:True', 'policy:ashlar')  # under these memory without a tag can sleep as well
-OF_CUDA_MALLOC = ('{} cannot sleep: {}.00 MiB of it are of cudaMalloc, whose addresses go with the memory: tag the pool before it '
-                  'has any, or use expandable_segments:True or policy:ashlar')
+OF_CUDA_MALLOC = ('{} cannot sleep: {}.00 MiB of it are of cudaMalloc, whose addresses go with the memory: tag the pool before '
+                  'it has any, or use expandable_segments:True or policy:ashlar')
 KEPT = {'awake': [80, 80, 80], 'returned': 60, 'asleep': [20, 80, 20], 'names': [], 'is asleep': [True, True, False],
         'woken': [80, 80, 80], 'files after': [], 'in place': True, 'is asleep after': [False, False], 'files': []}
 
@@ -43,8 +43,9 @@ def scenes_of(conf):
                          'no such tag': ['Error', 'no pool has the tag "nobody": tag one first']},
         'no_memory_to_wake': {'asleep before': [20, 200, 20], 'stays as it is': True, 'asleep': [True, True],
                               'still refused': 'OutOfMemoryError', 'woken': [[200, 200, 200], True]},
-        'by_tag': {'tagged': [60, 20], 'returned': 60, 'asleep': [True, False, True], 'tagged asleep': [60, 20], 'snapshot': 100,
-                   'both': [20, 100, 20], 'second woken': [True, False, True], 'all woken': [False, False, False]},
+        'by_tag': {'tagged': [60, 20], 'returned': 60, 'asleep': [True, False, True], 'tagged asleep': [60, 20],
+                   'snapshot': 100, 'both': [20, 100, 20], 'second woken': [True, False, True],
+                   'all woken': [False, False, False]},
         'everything': {'refusal': refused('the default pool', 20), 'asleep': [paged, paged],
                        'figures': [0, 60, 0] if paged else [60, 60, 60], 'woken': [False, False]},
         'own_pool': {'refusal': refused('pool {}', 40), 'asleep': paged, 'woken': [60, 60, 60]},
@@ -55,8 +56,8 @@ def scenes_of(conf):
         'registered': {'returned': 0, 'returned after that': 40,
                        'told': ['ashlar: sleep: pools of 40 MiB stay awake, since ranges of them are registered']},
         'many_times': {'as before': [True, True, 2]},
-        'a_graph_in_a_tagged_pool': {'refusal': ['RuntimeError', 'pool {}: a graph is captured in a pool without a tag: what is '
-                                                 'free in a tagged one goes back to the device']},
+        'a_graph_in_a_tagged_pool': {'refusal': ['RuntimeError', 'pool {}: a graph is captured in a pool without a tag: what '
+                                                 'is free in a tagged one goes back to the device']},
     }
 
 
@@ -91,7 +92,7 @@ def torch_sleep(bench, conf, interface):
     return verdict
 
 
-WAYS = {'stays': 'everything stays', 'empty_cache': 'the cache of keys', 'sleep': 'cache, reference'}  # way -> its row's beginning
+WAYS = {'stays': 'everything stays', 'empty_cache': 'the cache of keys', 'sleep': 'cache, reference'}  # way -> how its row begins
 
 
 def figures_of_page():
