@@ -92,7 +92,7 @@ def torch_sleep(bench, conf, interface):
     return verdict
 
 
-WAYS = {'stays': 'everything stays', 'empty_cache': 'the cache of keys', 'sleep': 'cache, reference'}  # way -> how its row begins
+WAYS = {'stays': 'everything stays', 'empty_cache': 'the cache of keys', 'sleep': 'cache, reference'}  # way -> its row
 
 
 def figures_of_page():
