@@ -27,6 +27,7 @@ import recording
 import releases as other_releases
 import reported
 import routing_rows
+import sleep_rows
 import small_values
 import tuning
 import under
@@ -47,7 +48,7 @@ def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
     plain = (programs, small_values, reported, what_if, big, cards, recording, attached, published, others, llama,
              under, python_integrations, cxx_integrations, driver, python_api_rows, opened_rows, advice, holders, unseen_rows, causes, policy,
-             tuning, megatron_rows, fitted_rows, ranked_rows, routing_rows, value_rows)
+             tuning, megatron_rows, fitted_rows, ranked_rows, routing_rows, value_rows, sleep_rows)
     out = captures.rows(of_releases)
     for module in plain:
         out += module.rows()

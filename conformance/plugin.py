@@ -175,6 +175,7 @@ SHARED_WITH_OWN = Program('torch_shared own', ('torch_shared.py', 'own'), SHARED
 CAPTURES = Program('torch_captures', ('torch_captures.py',), {'answers': dict}, 40)
 OWN_POOLS = Program('torch_own_pools', ('torch_own_pools.py',), {'answers': dict, 'asked': min, 'given_back': min}, 40)
 ADDRESSES = Program('torch_addresses', ('torch_addresses.py',), {'served': 40, 'answers': list, 'history': list}, 40)
+TOLD_TO_CPP = Program('torch_told', ('torch_told.py',), {'answers': dict, 'counts': dict}, 40)
 TWO_DEVICES = Program('two_devices', ('two_devices.py',), {'reserved': min, 'allocated': min})
 OFFERS = [
     Program('ashlar_offers', ('ashlar_offers.py',), {'checks': 35}),
@@ -213,8 +214,9 @@ def rows(releases):
     out += [Row('plugin', f'2.14.1 {p.name}', 2 * p.seconds, lambda bench, p=p: program(bench, p)) for p in (TREES, SHARED)]
     out += [Row('plugin', ' '.join(filter(None, ('2.14.1', p.name, conf))), 2 * p.seconds,
                 lambda bench, p=p, conf=conf: program(bench, p, is_replayed=False, conf=conf))
-            for p, conf in ((ADDRESSES, ''), (CAPTURES, ''), (OWN_POOLS, ''), (OWN_POOLS, 'expandable_segments:True'),
-                            (SHARED_WITH_OWN, ''), (SHARED_PAGES, 'expandable_segments:True'))]
+            for p, conf in ((ADDRESSES, ''), (TOLD_TO_CPP, ''), (TOLD_TO_CPP, 'expandable_segments:True'), (CAPTURES, ''),
+                            (OWN_POOLS, ''), (OWN_POOLS, 'expandable_segments:True'), (SHARED_WITH_OWN, ''),
+                            (SHARED_PAGES, 'expandable_segments:True'))]
     out += [Row('plugin', f'{release} {p.name}', 2 * p.seconds, lambda bench, r=release, p=p: offer(bench, p, r),
                 is_usual=release == '2.14.1') for release in releases if release in RELEASES for p in OFFERS]
     out += [Row('plugin', f'{release} two_devices', 16, lambda bench, r=release: program(bench, TWO_DEVICES, r, 2, usual(r)),

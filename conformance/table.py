@@ -14,6 +14,9 @@ GROUPS = {  # group -> (its title, what is held to what)
     'plugin': ('Ours as PyTorch\'s allocator, and PyTorch\'s own',
                'The same program runs twice over the hollow device: as it is, and by `python -m ashlar_gpu.torch`. The calls '
                'on device memory are the same, line by line: order, sizes, addresses, refusals. So are failures and peaks.'),
+    'sleep': ('Sleep and wake with PyTorch', 'What is reserved, allocated and held of the device around each sleep and wake, in MiB, where '
+              'the tensors lie, and each refusal, are what docs/library/sleep.md says. `phases.py` is its example: the peak of the '
+              'device by each way.'),
     'policy': ('policy:ashlar where 1.02 times what is held are left',
                'A training program of 8 to 10 steps, of lengths that vary, with a second stream, a pool, or an emptied cache. The '
                'device has 1.02 times what it holds at its peak, beside the context: PyTorch\'s own allocator may fail there, '

@@ -228,7 +228,7 @@ typedef struct ashlar_sleep_options {
   const ashlar_pool* pools;
   size_t pool_count;
   int32_t keep;              /* ASHLAR_KEEP_...; this and the next not of ashlar_wake */
-  uint64_t host_limit_bytes; /* of all that is kept in memory of the host; UINT64_MAX: three quarters of what it can give */
+  uint64_t host_limit_bytes; /* of all kept in memory of the host; UINT64_MAX: three quarters of what it can give */
   const char* folder;        /* of the file, which has no name and goes with the process; NULL: TMPDIR, else /tmp */
   /* Told after each piece of at most 64 MiB, of ashlar_wake too; NULL: nobody is. It must not use the allocator. */
   ashlar_sleep_progress progress;
@@ -252,8 +252,8 @@ ASHLAR_API ashlar_status ashlar_sleep(ashlar_allocator* allocator, const ashlar_
 ASHLAR_API ashlar_status ashlar_wake(ashlar_allocator* allocator, const ashlar_sleep_options* pools);
 /* 1 where the address lies in a pool that sleeps, else 0. */
 ASHLAR_API int ashlar_is_asleep(const ashlar_allocator* allocator, const void* address);
-/* Whose the device's memory in use is, the largest part first: pools that are awake, and what is outside this allocator.
- * `visit` may use the allocator. */
+/* Whose the device's memory in use is, the largest part first: pools that are awake, and what is outside this
+ * allocator. `visit` may use the allocator. */
 typedef void (*ashlar_visit_held)(void* context, const char* owner, uint64_t bytes);
 ASHLAR_API ashlar_status ashlar_visit_held_parts(const ashlar_allocator* allocator, ashlar_visit_held visit,
                                                  void* context);

@@ -163,7 +163,8 @@ std::vector<Sleeper::MappedRun> Sleeper::PagesToWake(const Pairs& pairs) const {
   std::vector<MappedRun> out;
   for (policy::PoolPair* pair : pairs) {
     ForEachSegment(*pair, [&](const policy::Segment& segment) {
-      for (const policy::PageRun& run : policy::Heap::PagesOf(segment, !pair->MayReturn())) out.push_back({run, segment.lane});
+      for (const policy::PageRun& run : policy::Heap::PagesOf(segment, !pair->MayReturn()))
+        out.push_back({run, segment.lane});
       return absl::OkStatus();
     }).IgnoreError();
   }

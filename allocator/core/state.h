@@ -27,8 +27,8 @@ std::vector<trace::SnapshotSegment> AwakeSegmentsOf(const policy::Heap& heap);
 const policy::Segment* SegmentAt(const policy::Heap& heap, std::uint64_t address);
 // The live block that holds this address; nothing where there is none. O(log segments + blocks of one segment).
 std::optional<BlockPlace> PlaceOf(const policy::Heap& heap, std::uint64_t address);
-// The page under this address of a live block in an expandable segment that is awake, and the block; nothing where there
-// is none.
+// The page under this address of a live block in an expandable segment that is awake, and the block; nothing where
+// there is none.
 struct PageOfBlock {
   policy::AddressRange page;
   policy::Block* block = nullptr;

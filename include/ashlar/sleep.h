@@ -26,8 +26,9 @@ enum class Keep : std::uint8_t {
   kFile,     // they are copied to a file
 };
 
-// Told how much of what is kept has been copied, after each piece of at most 64 MiB: in the thread that sleeps or wakes,
-// under the allocator's lock. It must not use the allocator, must not wait for a thread that does, and must not throw.
+// Told how much of what is kept has been copied, after each piece of at most 64 MiB: in the thread that sleeps or
+// wakes, under the allocator's lock. It must not use the allocator, must not wait for a thread that does, and must not
+// throw.
 using SleepProgress = std::function<void(std::uint64_t copied_bytes, std::uint64_t all_bytes)>;
 
 inline constexpr std::uint64_t kNoHostLimit = std::numeric_limits<std::uint64_t>::max();

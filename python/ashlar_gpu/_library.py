@@ -241,23 +241,27 @@ def tag_pool(handle, pool, tag):
     check(library().ashlar_tag_pool(handle, pool, _bytes(tag)))
 
 
-def _sleep_options(tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None, progress=None):
-    names = (ctypes.c_char_p * len(tags))(*map(_bytes, tags))
+def _sleep_options(tags, pools, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None, progress=None):
+    names, ids = (ctypes.c_char_p * len(tags))(*map(_bytes, tags)), (Pool * len(pools))(*(Pool(*id) for id in pools))
     told = SleepProgress() if progress is None else SleepProgress(lambda _, copied, all_bytes: progress(copied, all_bytes))
-    return SleepOptions(ctypes.sizeof(SleepOptions), names, len(tags), None, 0, keep, host_limit_bytes, _bytes(folder), told)
+    return SleepOptions(ctypes.sizeof(SleepOptions), names, len(tags), ids, len(pools), keep, host_limit_bytes, _bytes(folder), told)
 
 
-def sleep(handle, tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None, progress=None):
-    """The pools with these tags; none: all. A SleepReport."""
+def sleep(handle, tags, keep=KEEP_HOST, host_limit_bytes=NO_LIMIT, folder=None, pools=(), progress=None):
+    """The pools with these tags, and those of these ids; nothing named: all. A SleepReport."""
     report = SleepReport(struct_size=ctypes.sizeof(SleepReport))
-    options = _sleep_options(tags, keep, host_limit_bytes, folder, progress)
+    options = _sleep_options(tags, pools, keep, host_limit_bytes, folder, progress)
     check(library().ashlar_sleep(handle, ctypes.byref(options), ctypes.byref(report)))
     return report
 
 
-def wake(handle, tags, progress=None):
-    """The pools with these tags; none: all that sleep."""
-    check(library().ashlar_wake(handle, ctypes.byref(_sleep_options(tags, progress=progress))))
+def wake(handle, tags, pools=(), progress=None):
+    """The pools with these tags, and those of these ids; nothing named: all that sleep."""
+    check(library().ashlar_wake(handle, ctypes.byref(_sleep_options(tags, pools, progress=progress))))
+
+
+def is_asleep(handle, address):
+    return bool(library().ashlar_is_asleep(handle, address))
 
 
 def held(handle):

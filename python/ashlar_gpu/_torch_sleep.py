@@ -24,6 +24,11 @@ def _handle(device):
     return c.process_allocator(torch.cuda._utils._get_device_index(device, optional=True))
 
 
+def segments_of(pool):
+    """Of the pool with this id, as torch.cuda.memory_snapshot has them."""
+    return torch._C._cuda_memorySnapshot((*pool, False))["segments"]
+
+
 class Tags:
     """`new_pool()`: a MemPool of the current device, of a process whose allocator is Ashlar's."""
 
@@ -44,12 +49,12 @@ class Tags:
             self._pools.setdefault((device, tag), []).append(pool)
         return pool
 
-    def bytes_of(self, tag, device=None):
-        """Of the segments, asleep or not."""
+    def segments(self, tag, device=None):
+        """As torch.cuda.memory_snapshot has them, asleep or not."""
         index = torch.cuda._utils._get_device_index(device, optional=True)
         with self._lock:
             pools = list(self._pools.get((index, tag), ()))
-        return sum(segment["total_size"] for pool in pools for segment in pool.snapshot())
+        return [segment for pool in pools for segment in segments_of(pool.id)]
 
     @contextlib.contextmanager
     def scope(self, tag, device=None):
@@ -63,23 +68,27 @@ class Tags:
                 self._idle[index, tag].append(pool)
 
 
-def sleep(tags, keep="host", host_limit=None, folder=None, device=None, progress=None):
-    """The bytes that went back to the device."""
+def sleep(tags, keep="host", host_limit=None, folder=None, device=None, pools=(), progress=None):
+    """The bytes that went back to the device. `pools`: ids, as torch.cuda.MemPool and CUDAGraph tell them."""
     if keep not in KEEPS:
         raise c.Error(c.INVALID_ARGUMENT, f"ashlar: sleep: keep is \"host\", \"nothing\" or \"file\", and not {keep!r}")
     limit = c.NO_LIMIT if host_limit is None else host_limit
-    report = c.sleep(_handle(device), tags, KEEPS[keep], limit, folder, progress)
+    report = c.sleep(_handle(device), tags, KEEPS[keep], limit, folder, pools, progress)
     if report.left_bytes:
         warnings.warn(f"ashlar: sleep: pools of {report.left_bytes >> 20} MiB stay awake, since ranges of them are registered, or "
                       "another process has a tensor of them: ashlar_gpu.torch.held() names them", stacklevel=3)
     return report.returned_bytes
 
 
-def wake(tags, device=None, progress=None):
+def wake(tags, device=None, pools=(), progress=None):
     try:
-        c.wake(_handle(device), tags, progress)
+        c.wake(_handle(device), tags, pools, progress)
     except c.OutOfMemoryError as error:
         raise torch.cuda.OutOfMemoryError(str(error)) from None
+
+
+def is_asleep(address, device=None):
+    return c.is_asleep(_handle(device), address)
 
 
 def held(device=None):

@@ -32,8 +32,8 @@ from . import _library as c
 from . import _torch_native, _torch_patches, _torch_plugin, _torch_pools, _torch_settings, _torch_sleep, _torch_tuner
 from ._library import Error
 
-__all__ = ["Error", "dump_snapshot", "install", "interface", "is_installed", "memory_stats", "pool", "settings", "sleep",
-           "snapshot", "tag", "tagged_bytes", "wake"]
+__all__ = ["Error", "dump_snapshot", "held", "install", "interface", "is_asleep", "is_installed", "memory_stats", "pool",
+           "register_range", "settings", "sleep", "snapshot", "tag", "tagged_bytes", "unregister_range", "wake"]
 
 INTERFACES = ("native", "pluggable")
 _installed = None  # what PyTorch was given, kept as long as the process
@@ -155,25 +155,32 @@ def tag(name, device=None):
 
 def tagged_bytes(name, device=None):
     """Bytes of the segments with what was allocated under the tag, asleep or not."""
-    return _tags.bytes_of(name, device)
+    return sum(segment["total_size"] for segment in _tags.segments(name, device))
 
 
-def sleep(*tags, keep="host", host_limit=None, folder=None, device=None, progress=None):
-    """Gives back the memory of everything that was allocated under one of the tags, without tags of all: the bytes. Tensors
-    stay, and must not be used until wake. `keep`: "host" keeps what they hold in memory of the host, at most `host_limit`
-    bytes (without one three quarters of what the host can give), and the rest in a file; "file" in a file of `folder`, which
-    has no name; "nothing" loses it. `progress(copied bytes, all bytes)` is called after each piece of at most 64 MiB, and must
-    not use the GPU. Error where it cannot be: of memory without a tag, but under expandable_segments or policy:ashlar; while
-    a graph is captured. A warning where a pool stays awake, since somebody else uses it."""
+def sleep(*tags, keep="host", host_limit=None, folder=None, device=None, pools=(), progress=None):
+    """Gives back the memory of everything that was allocated under one of the tags or in one of the pools, where none is
+    named of all: the bytes. Tensors stay, and must not be used until wake. `keep`: "host" keeps what they hold in memory of
+    the host, at most `host_limit` bytes (without one three quarters of what the host can give), and the rest in a file;
+    "file" in a file of `folder`, which has no name; "nothing" loses it. `pools`: their ids (MemPool.id, CUDAGraph.pool()).
+    `progress(copied bytes, all bytes)` is called after each piece of at most 64 MiB, and must not use the GPU. Error where
+    it cannot be: of memory without a tag, but under expandable_segments or policy:ashlar; while a graph is captured. A
+    warning where a pool stays awake, since somebody else uses it."""
     _expect_installed("sleep")
-    return _torch_sleep.sleep(tags, keep, host_limit, folder, device, progress)
+    return _torch_sleep.sleep(tags, keep, host_limit, folder, device, pools, progress)
 
 
-def wake(*tags, device=None, progress=None):
-    """The same tensors with the same bytes at the same addresses, of these tags, without tags of all that sleep.
-    torch.cuda.OutOfMemoryError: nothing of it woke, and what is kept stays kept."""
+def wake(*tags, device=None, pools=(), progress=None):
+    """The same tensors with the same bytes at the same addresses, of these tags and pools, where none is named of all that
+    sleep. torch.cuda.OutOfMemoryError: nothing of it woke, and what is kept stays kept."""
     _expect_installed("wake")
-    _torch_sleep.wake(tags, device, progress)
+    _torch_sleep.wake(tags, device, pools, progress)
+
+
+def is_asleep(tensor):
+    """Whether its memory is away until `wake`."""
+    _expect_installed("is_asleep")
+    return _torch_sleep.is_asleep(tensor.data_ptr(), tensor.device)
 
 
 def held(device=None):

@@ -3,60 +3,20 @@
     ASHLAR_PREFIX=build/release python3 torch_sleep_test.py
 """
 
-import contextlib
 import ctypes
-import importlib
-import itertools
-import os
-import sys
 import types
 import unittest
-from unittest import mock
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "python"))
-
-from ashlar_gpu import _library as c  # noqa: E402  (the path comes first)
-
-MIB = 1 << 20
+import torch_stand_in
+from torch_stand_in import MIB, c
 
 
-class TagsTest(unittest.TestCase):
+class TagsTest(torch_stand_in.OverHostMemory):
     def setUp(self):
-        self.handle = c.open_allocator(conf="report_leaks:False", memory=c.MEMORY_HOST,
-                                       capacity_bytes=64 * MIB)
-        self.addCleanup(c.close, self.handle)
-        self.inside = []  # the pools whose scopes are open, the innermost last
-        counter = itertools.count(1)
-
-        @contextlib.contextmanager
-        def use_mem_pool(pool, _device):
-            self.inside.append(pool)
-            yield
-            self.inside.pop()
-
-        torch = types.ModuleType("torch")
-        torch.cuda = types.SimpleNamespace(
-            current_device=lambda: 0, graph_pool_handle=lambda: (0, next(counter)), use_mem_pool=use_mem_pool,
-            device=lambda _: contextlib.nullcontext(), OutOfMemoryError=type("OutOfMemoryError", (RuntimeError,), {}),
-            _utils=types.SimpleNamespace(_get_device_index=lambda device, optional: device or 0))
-        self.torch = torch
-        for patch in (mock.patch.dict(sys.modules, torch=torch),
-                      mock.patch.object(c, "process_allocator", return_value=self.handle)):
-            patch.start()
-            self.addCleanup(patch.stop)
-        sys.modules.pop("ashlar_gpu._torch_sleep", None)
-        self.sleep = importlib.import_module("ashlar_gpu._torch_sleep")
-        self.tags = self.sleep.Tags(importlib.import_module("ashlar_gpu._torch_pools").MemPool)
+        super().setUp()
+        self.sleep = self.module("_torch_sleep")
+        self.tags = self.sleep.Tags(self.torch.cuda.MemPool)
         self.addCleanup(lambda: self.__dict__.pop("tags"))  # its pools end before their allocator
-
-    def allocate(self, size_bytes):
-        out = ctypes.c_void_p()
-        c.check(c.library().ashlar_allocate_in_pool(self.handle, self.inside[-1]._pool, size_bytes, 0, ctypes.byref(out)))
-        return out.value
-
-    def reserved(self):
-        return c.statistics(self.handle).reserved_bytes
 
     def test_what_a_tag_has_sleeps_and_comes_back(self):
         with self.tags.scope("cache"):
@@ -66,8 +26,13 @@ class TagsTest(unittest.TestCase):
         ctypes.memset(weights, 7, 3 * MIB)
         self.assertEqual(self.sleep.sleep(["cache"], keep="nothing"), 40 * MIB)
         self.assertEqual(self.reserved(), 20 * MIB)
-        self.assertEqual(self.sleep.sleep(["weights"], keep="host", host_limit=MIB), 20 * MIB)
-        self.sleep.wake([])
+        told = []
+        self.assertEqual(self.sleep.sleep(["weights"], keep="host", host_limit=MIB, progress=lambda *of: told.append(of)), 20 * MIB)
+        self.assertEqual((told[0], told[-1]), ((MIB, 3 * MIB), (3 * MIB, 3 * MIB)))
+        self.assertEqual(self.sleep.held(), [])
+        self.sleep.wake([], progress=lambda *of: told.append(of))
+        self.assertEqual(told[-1], (3 * MIB, 3 * MIB))
+        self.assertEqual(dict(self.sleep.held()), {'pool {0, 1} "cache"': 0, 'pool {0, 2} "weights"': 0})
         self.assertEqual(ctypes.string_at(weights, 3 * MIB), b"\7" * (3 * MIB))
         ctypes.memset(cache, 1, 30 * MIB)
 
@@ -80,7 +45,23 @@ class TagsTest(unittest.TestCase):
         with self.tags.scope("a"):
             self.assertIn(self.inside[-1].id, {first.id, (0, 3)})
         self.assertEqual(self.sleep.sleep(["a"]), 20 * MIB)
-        self.assertEqual(c.library().ashlar_is_asleep(self.handle, inner), 1)
+        self.assertTrue(self.sleep.is_asleep(inner))
+
+    def test_pools_sleep_by_their_ids(self):
+        with self.tags.scope("cache"):
+            cache = self.allocate(30 * MIB)
+            pool = self.inside[-1]
+        with self.tags.scope("weights"):
+            self.allocate(3 * MIB)
+        self.assertEqual(self.sleep.sleep([], keep="nothing", pools=[pool.id]), 40 * MIB)
+        self.assertEqual(self.reserved(), 20 * MIB)
+        self.assertTrue(self.sleep.is_asleep(cache))
+        self.sleep.sleep(["weights"])
+        self.sleep.wake([], pools=[pool.id])
+        self.assertFalse(self.sleep.is_asleep(cache))
+        self.assertEqual(self.reserved(), 40 * MIB)
+        with self.assertRaisesRegex(c.Error, "there is no pool {5, 5}"):
+            self.sleep.sleep([], pools=[(5, 5)])
 
     def test_what_is_registered_stays_awake(self):
         with self.tags.scope("cache"):

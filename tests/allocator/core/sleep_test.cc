@@ -1,7 +1,6 @@
 // Pools that sleep: their contents, the device's books, what is refused meanwhile, and what a recording says of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -240,10 +239,10 @@ TEST_P(SleepTest, APoolWithABlockThatAnotherProcessHasStaysAwake) {
   ASSERT_TRUE(slept.ok()) << slept.status();
   EXPECT_FALSE(allocator_.IsAsleep(shared->address));
   EXPECT_EQ(slept->left_bytes, device_.used_bytes());
-  EXPECT_THAT(allocator_.Held(),
-              testing::ElementsAre(testing::Field(&HeldPart::owner,
-                                                  "pool {0, 7} \"rollout\", which a block that another process has keeps "
-                                                  "awake")));
+  EXPECT_THAT(allocator_.Held(), testing::ElementsAre(testing::Field(
+                                     &HeldPart::owner,
+                                     "pool {0, 7} \"rollout\", which a block that another process has keeps "
+                                     "awake")));
   Block* const again = Allocate(64 * kKiB);
   allocator_.Free(shared);  // PyTorch frees it when the other process is done with it
   ASSERT_TRUE(allocator_.Sleep({.tags = {"rollout"}}).ok());
@@ -387,8 +386,8 @@ TEST_P(SleepTest, TenThousandCyclesLeaveNothing) {
   EXPECT_LT(ResidentPages(), pages + 512) << "2 MiB";
 }
 
-// 50,000 steps, of which a quarter sleeps or wakes, and now and then a fault at any call of the device. ASHLAR_SLEEP_SEEDS:
-// programs of 200 steps, 250 without it.
+// 50,000 steps, of which a quarter sleeps or wakes, and now and then a fault at any call of the device.
+// ASHLAR_SLEEP_SEEDS: programs of 200 steps, 250 without it.
 void ExpectRandomProgramsLoseNothing(const char* conf, const std::vector<std::string>& also_fail = {}) {
   std::map<std::string, int> failed;
   const char* const given = std::getenv("ASHLAR_SLEEP_SEEDS");
@@ -398,15 +397,13 @@ void ExpectRandomProgramsLoseNothing(const char* conf, const std::vector<std::st
     const std::string difference = RunSleepProgram(conf, steps, &failed);
     ASSERT_EQ(difference, "") << "seed " << seed << "\n" << SmallSleepProgram(conf, steps);
   }
-  std::vector<std::string> calls = {"Map",          "Unmap",             "CopyToHost",       "CopyToDevice",
-                                    "AllocateHost", "SynchronizeStream", "SynchronizeEvent", "Reserve"};
+  std::vector<std::string> calls = {
+      "Map", "Unmap", "CopyToHost", "CopyToDevice", "AllocateHost", "SynchronizeStream", "SynchronizeEvent", "Reserve"};
   calls.insert(calls.end(), also_fail.begin(), also_fail.end());
   for (const std::string& call : calls) EXPECT_GT(failed[call], 0) << call << " has never failed";
 }
 
-TEST_P(SleepTest, RandomProgramsLoseNothing) {
-  ExpectRandomProgramsLoseNothing(GetParam(), {"ReleaseReservation"});
-}
+TEST_P(SleepTest, RandomProgramsLoseNothing) { ExpectRandomProgramsLoseNothing(GetParam(), {"ReleaseReservation"}); }
 
 // A recording of a program that sleeps replays to the bit, from any moment on.
 class RecordedSleep {
