@@ -19,6 +19,7 @@ TRIED = {  # name -> (environment, script and arguments, ranks); then flags, and
     'onnxruntime-gpu': ('onnxruntime', 'try_onnxruntime.py', 0),
     'vLLM, offline generation': ('vllm', 'try_vllm.py', 0, [], 400),
     'vLLM, compiled, with CUDA graphs': ('vllm', 'try_vllm.py graphs', 0, [], 1800),
+    'cuDF': ('cudf', 'try_cudf.py', 0),
     'SGLang, offline engine': ('sglang', 'try_sglang.py', 0, [], 900),
 }
 

@@ -31,6 +31,7 @@ WANTED = {
     'cupy-13': ['cupy-cuda12x==13.6.0', 'numpy<2.4', 'nvidia-cuda-nvrtc-cu12', 'nvidia-cuda-runtime-cu12', 'nvidia-cublas-cu12',
                 'nvidia-cusolver-cu12', 'nvidia-cusparse-cu12', 'nvidia-cufft-cu12', 'nvidia-curand-cu12'],
     'rmm': ['rmm-cu13', 'numpy'],
+    'cudf': ['cudf-cu13', 'numpy'],
     'cuda-bindings': ['cuda-bindings', 'numpy'],
     'vllm': ['vllm==0.33.0'],
     'exports': ['perfetto', 'protobuf', 'prometheus_client', 'duckdb==1.5.5', 'duckdb-extension-sqlite-scanner==1.5.5',

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "allocator/base/units.h"
 #include "analyzer/whatif/advice.h"
+#include "commands/explain/holder_fix.h"
 #include "commands/shared/cards.h"
 #include "commands/shared/held_text.h"
 
@@ -32,7 +33,7 @@ constexpr char kTakeAnother[] = "else: move this program to another device";
 constexpr char kFreeTheHost[] =
     "free the host: end what else holds its memory, or hand back its page cache; where MemFree is far below "
     "MemAvailable, that cache is in the way";
-constexpr char kRaiseTheLimit[] =
+constexpr char kRaiseWhatStopped[] =
     "raise the limit that stopped it, which the program set itself, or per_process_memory_fraction in the settings";
 constexpr char kRunItAgain[] = "run it again: what another process gave back since is free now";
 constexpr char kFindTheLimit[] =
@@ -156,7 +157,7 @@ std::vector<Suggestion> OfLimit(const Explanation& e) {
   if (HasNote(e, "free_exceeds_tried")) {
     return {{Proof::kUnproven, kRunItAgain}, {Proof::kUnproven, kFindTheLimit, {"ulimit -v"}}};
   }
-  return BeforeHoldLess(e, {Proof::kUnproven, kRaiseTheLimit, {"torch.cuda.set_per_process_memory_fraction(1.0)"}},
+  return BeforeHoldLess(e, {Proof::kUnproven, kRaiseWhatStopped, {"torch.cuda.set_per_process_memory_fraction(1.0)"}},
                         kElse);
 }
 
@@ -237,6 +238,12 @@ std::string HeldBy(const analyses::CauseFinding& cause) {
   return absl::StrCat(". It is held by ", report::HolderText(cause.holders.front()));
 }
 
+// "`losses[]` in leak.py keeps the graphs of 56 steps", where the evidence begins with the variable; else empty.
+std::string WhoKeeps(const analyses::CauseFinding& cause) {
+  if (cause.evidence.empty() || !absl::StartsWith(cause.evidence.front(), "`")) return "";
+  return cause.evidence.front().substr(0, cause.evidence.front().find(": "));
+}
+
 // A failure that is cured may have a peak as high, or higher.
 std::string GainOf(const whatif::ProgramRemedy& remedy) {
   if (!remedy.is_proven) return FormatBytes(remedy.bytes);
@@ -251,10 +258,14 @@ Suggestion OfRemedy(const Explanation& e, const whatif::ProgramRemedy& remedy) {
   const auto cause = std::find_if(e.why.causes.begin(), e.why.causes.end(),
                                   [&](const ExplainedCause& one) { return one.finding.kind == remedy.cause; });
   if (cause != e.why.causes.end()) {
+    const std::vector<trace::Holder>& holders = cause->finding.holders;
+    if (!holders.empty()) out.lines = NamedLines(remedy.sentence, holders.front());
+    const std::string who = out.lines.empty() ? "" : WhoKeeps(cause->finding);
+    if (!who.empty()) out.what = absl::StrCat(who, ": ", remedy.sentence);
     if (!cause->lines.empty()) absl::StrAppend(&out.what, " (", cause->lines.front(), ")");
-    absl::StrAppend(&out.what, HeldBy(cause->finding));
+    if (who.empty()) absl::StrAppend(&out.what, HeldBy(cause->finding));
   }
-  out.lines = remedy.python;
+  if (out.lines.empty()) out.lines = remedy.python;
   out.gain = GainOf(remedy);
   return out;
 }

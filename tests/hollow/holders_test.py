@@ -234,6 +234,18 @@ class Named(unittest.TestCase):
         self.assertEqual([one["nodes"] for one in taken["holders"] if one["kind"] == "graph"], [3])
         del total, last
 
+    def test_a_graph_has_the_container_of_the_element_that_keeps_it(self):
+        device = Device()
+        losses = [device.tensor(node=FunctionBase([device.tensor()], ()))]
+        seen = {"a": device.tensor(node=FunctionBase([device.tensor()], ()))}
+        alone = device.tensor(node=FunctionBase([device.tensor()], ()))
+        taken = names_of(device)
+        found = {(one["kind"], one["name"]): one.get("container") for one in taken["holders"]}
+        self.assertEqual(found["graph", "losses[]"], "list")
+        self.assertEqual(found["graph", "seen.a"], "dict")
+        self.assertIsNone(found["graph", "alone"])
+        del losses, seen, alone
+
     def test_a_whole_tensor_comes_before_a_part_of_it(self):
         device = Device()
         bank = types.SimpleNamespace(features=device.tensor(4 * MIB))

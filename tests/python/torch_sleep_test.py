@@ -32,7 +32,7 @@ class TagsTest(torch_stand_in.OverHostMemory):
         self.assertEqual(self.sleep.held(), [])
         self.sleep.wake([], progress=lambda *of: told.append(of))
         self.assertEqual(told[-1], (3 * MIB, 3 * MIB))
-        self.assertEqual(dict(self.sleep.held()), {'pool {0, 1} "cache"': 0, 'pool {0, 2} "weights"': 0})
+        self.assertEqual(dict(self.sleep.held()), {'pool {0, 1} "cache"': 40 * MIB, 'pool {0, 2} "weights"': 20 * MIB})
         self.assertEqual(ctypes.string_at(weights, 3 * MIB), b"\7" * (3 * MIB))
         ctypes.memset(cache, 1, 30 * MIB)
 

@@ -44,9 +44,11 @@ class Traits(object):
         return self.known_modes[parent]
 
     def container_of(self, walk, node):
-        """Of an element: the type of the nearest list, dictionary or cache above it."""
+        """Of an element, and of the graph that one keeps: the type of the nearest list, dictionary or cache above it."""
+        while node >= 0 and walk.labels[node] == "" and walk.parents[node] >= 0:
+            node = walk.parents[node]
         label = walk.labels[node]
-        if type(label) is not str or not label.endswith("]"):
+        if type(label) is not str or not (label.endswith("]") or walk.parents[node] in self.containers):
             return None
         nearest = None
         for one in walk.chain(walk.parents[node]):
