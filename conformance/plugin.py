@@ -7,6 +7,7 @@ same calls on device memory, in the same order, with the same sizes at the same 
 """
 import collections
 import glob
+import itertools
 import os
 
 import captures
@@ -146,6 +147,27 @@ def program(bench, of, release=HOME.removeprefix('torch-'), devices=0, interface
     return verdict
 
 
+def told_to_cpp(bench, conf):
+    """Each scene of programs/torch_told.py, told by PyTorch's own allocator and by ours."""
+    python, flags = venvs.python_of(HOME), AMPLE + (['--conf', conf] if conf else [])
+    (own, calls), (ours, our_calls) = (run(bench, python, ([], ['torch_told.py']), flags, ours, PROGRAMS)
+                                       for ours in (None, 'native'))
+    verdict = Verdict()
+    for name, done in (("PyTorch's own", own), ('ours', ours)):
+        verdict.expect(done.code == 0 and done.told, f'{name} ended with {done.code}: {done.last_line}')
+    if verdict.failures:
+        return verdict
+    expect_same_calls(calls, our_calls, verdict)
+    left, right = own.told[0], ours.told[0]
+    verdict.equal('scenes', sorted(right['answers']), sorted(left['answers']))
+    for scene, rows_of_own in left['answers'].items():
+        pairs = itertools.zip_longest(rows_of_own, right['answers'].get(scene, []))
+        different = next(((one, other) for one, other in pairs if one != other), None)
+        verdict.expect(different is None, f'{scene}: own and ours {different}')
+    verdict.cells.update({f'told by {kind}': count for kind, count in left['counts'].items()})
+    return verdict
+
+
 def memory(bench, release):
     """Each question of programs/torch_memory.py, of PyTorch's own allocator and of ours by its class."""
     python, script = venvs.python_of(f'torch-{release}'), ([], ['torch_memory.py'])
@@ -175,7 +197,6 @@ SHARED_WITH_OWN = Program('torch_shared own', ('torch_shared.py', 'own'), SHARED
 CAPTURES = Program('torch_captures', ('torch_captures.py',), {'answers': dict}, 40)
 OWN_POOLS = Program('torch_own_pools', ('torch_own_pools.py',), {'answers': dict, 'asked': min, 'given_back': min}, 40)
 ADDRESSES = Program('torch_addresses', ('torch_addresses.py',), {'served': 40, 'answers': list, 'history': list}, 40)
-TOLD_TO_CPP = Program('torch_told', ('torch_told.py',), {'answers': dict, 'counts': dict}, 40)
 TWO_DEVICES = Program('two_devices', ('two_devices.py',), {'reserved': min, 'allocated': min})
 OFFERS = [
     Program('ashlar_offers', ('ashlar_offers.py',), {'checks': 35}),
@@ -214,9 +235,10 @@ def rows(releases):
     out += [Row('plugin', f'2.14.1 {p.name}', 2 * p.seconds, lambda bench, p=p: program(bench, p)) for p in (TREES, SHARED)]
     out += [Row('plugin', ' '.join(filter(None, ('2.14.1', p.name, conf))), 2 * p.seconds,
                 lambda bench, p=p, conf=conf: program(bench, p, is_replayed=False, conf=conf))
-            for p, conf in ((ADDRESSES, ''), (TOLD_TO_CPP, ''), (TOLD_TO_CPP, 'expandable_segments:True'), (CAPTURES, ''),
-                            (OWN_POOLS, ''), (OWN_POOLS, 'expandable_segments:True'), (SHARED_WITH_OWN, ''),
-                            (SHARED_PAGES, 'expandable_segments:True'))]
+            for p, conf in ((ADDRESSES, ''), (CAPTURES, ''), (OWN_POOLS, ''), (OWN_POOLS, 'expandable_segments:True'),
+                            (SHARED_WITH_OWN, ''), (SHARED_PAGES, 'expandable_segments:True'))]
+    out += [Row('plugin', ' '.join(filter(None, ('2.14.1 torch_told', conf))), 80, lambda bench, conf=conf: told_to_cpp(bench, conf))
+            for conf in ('', 'expandable_segments:True')]
     out += [Row('plugin', f'{release} {p.name}', 2 * p.seconds, lambda bench, r=release, p=p: offer(bench, p, r),
                 is_usual=release == '2.14.1') for release in releases if release in RELEASES for p in OFFERS]
     out += [Row('plugin', f'{release} two_devices', 16, lambda bench, r=release: program(bench, TWO_DEVICES, r, 2, usual(r)),

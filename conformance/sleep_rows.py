@@ -70,8 +70,8 @@ def without_ids(answer):
 
 
 def torch_sleep(bench, conf, interface):
-    done = bench.dry_run(venvs.python_of('torch-2.14.1'), ['torch_sleep.py'], ROOM + (['--conf', conf] if conf else []),
-                         environment(bench, interface), cwd=PROGRAMS, keeps=False)
+    done = bench.dry_run(venvs.python_of('torch-2.14.1'), ['torch_sleep.py'], ROOM,
+                         {**environment(bench, interface), 'ASHLAR_CONF': conf}, cwd=PROGRAMS, keeps=False)
     verdict, wanted = Verdict(), scenes_of(conf)
     verdict.expect(done.code == 0 and done.told, f'it ended with {done.code}: {done.last_line}')
     if verdict.failures:
