@@ -203,6 +203,7 @@ OFFERS = [
     Program('ashlar_mempool', ('ashlar_mempool.py',), {'own_words': True, 'given_back': 70 << 20, 'left': 0}),
     Program('ashlar_pools', ('ashlar_pools.py',), {'checks': 8}),
     Program('ashlar_pools segments', ('ashlar_pools.py', 'segments'), {'checks': 3}),
+    Program('torch_told sleep', ('torch_told.py', 'sleep'), {'pages': 1}, 40),
     Program('ashlar_compile', ('ashlar_compile.py',), {'replays': 4, 'trees': False}, 40),
 ]
 

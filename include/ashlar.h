@@ -196,7 +196,8 @@ ASHLAR_API ashlar_status ashlar_begin_pool(ashlar_allocator* allocator, ashlar_p
 /* ASHLAR_FAILED_PRECONDITION: it has no route. */
 ASHLAR_API ashlar_status ashlar_end_pool(ashlar_allocator* allocator, ashlar_pool pool);
 /* A graph is captured from now on through the pool's ASHLAR_ROUTE_PLAIN, which becomes ASHLAR_ROUTE_CAPTURE; or no
- * more, and the route is plain again. ASHLAR_FAILED_PRECONDITION: the pool has no such route. */
+ * more, and the route is plain again. ASHLAR_FAILED_PRECONDITION: the pool has no such route;
+ * ASHLAR_INVALID_ARGUMENT: it has a tag, and what is free in it may go back to the device. */
 ASHLAR_API ashlar_status ashlar_begin_capture(ashlar_allocator* allocator, ashlar_pool pool);
 ASHLAR_API ashlar_status ashlar_end_capture(ashlar_allocator* allocator, ashlar_pool pool);
 /* Returns what is whole-free in the pool. ASHLAR_FAILED_PRECONDITION while it has users. */

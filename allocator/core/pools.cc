@@ -171,7 +171,7 @@ absl::Status Pools::End(PoolId pool, StreamFilter& filter) {
 // As facts: the route ends and begins anew, and the pool has the users that it had.
 absl::Status Pools::ChangeRoute(PoolId pool, RouteKind to) {
   const bool begins = to == RouteKind::kCapture;
-  if (begins && IsTagged(pool)) return TaggedCapture(Name(pool));
+  if (begins && IsTagged(pool)) return absl::InvalidArgumentError(TaggedCapture(Name(pool)).message());
   if (!routes_.Change(pool, to)) {
     return absl::FailedPreconditionError(
         absl::StrCat(Name(pool), begins ? " has no plain route: BeginPool opens one" : " has no route of a capture"));

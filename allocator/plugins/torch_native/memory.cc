@@ -96,6 +96,7 @@ void NativeAllocator::Fail(ashlar_status status, c10::DeviceIndex device, std::s
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
   C10_CUDA_IGNORE_ERROR(cudaMemGetInfo(&free_bytes, &total_bytes));
+  const auto allowed_bytes = static_cast<std::size_t>(getMemoryFraction(device) * static_cast<double>(total_bytes));
   const ashlar_statistics figures = FiguresOf(AllocatorOf(device));
   c10::reportOutOfMemoryToProfiler(static_cast<std::int64_t>(bytes), figures.allocated_bytes, figures.reserved_bytes,
                                    c10::Device(c10::DeviceType::CUDA, device));
@@ -107,7 +108,7 @@ void NativeAllocator::Fail(ashlar_status status, c10::DeviceIndex device, std::s
     observers = is_rejected ? rejection_observers_ : failure_observers_;
   }
   for (const auto& observer : observers) {
-    observer(device, bytes, is_rejected ? figures.allocated_bytes : total_bytes,
+    observer(device, bytes, is_rejected ? figures.allocated_bytes : allowed_bytes,
              is_rejected ? total_bytes : free_bytes);
   }
   ThrowFailure(status, device, text);

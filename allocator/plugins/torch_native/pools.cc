@@ -48,7 +48,9 @@ void NativeAllocator::endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_
 // PyTorch names no pool: a capture begins in the thread that opened its route just before, and ends there too, where
 // nothing else ends it. One that goes to no pool of ours is none of our business.
 void NativeAllocator::markCaptureBegin(c10::DeviceIndex device) {
-  if (ashlar_begin_capture(AllocatorOf(device), PoolIdOf(begun_pool)) != ASHLAR_OK) return;
+  const ashlar_status status = ashlar_begin_capture(AllocatorOf(device), PoolIdOf(begun_pool));
+  if (status == ASHLAR_FAILED_PRECONDITION) return;
+  Expect(status, device);
   Device& its = Of(device);
   const std::lock_guard<std::mutex> lock(its.mutex);
   its.captures.push_back({std::this_thread::get_id(), begun_pool});

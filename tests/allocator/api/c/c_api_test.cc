@@ -505,6 +505,9 @@ TEST_F(CApiTest, ARouteBecomesACapture) {
   ASSERT_EQ(ashlar_end_capture(allocator_, pool), ASHLAR_OK);
   EXPECT_EQ(ashlar_empty_cache(allocator_), ASHLAR_OK);
   EXPECT_EQ(ashlar_end_capture(allocator_, pool), ASHLAR_FAILED_PRECONDITION);
+  ASSERT_EQ(ashlar_tag_pool(allocator_, pool, "cache"), ASHLAR_OK);
+  EXPECT_EQ(ashlar_begin_capture(allocator_, pool), ASHLAR_INVALID_ARGUMENT);
+  EXPECT_THAT(ashlar_last_error(), HasSubstr("a graph is captured in a pool without a tag"));
   EXPECT_EQ(ashlar_end_pool(allocator_, pool), ASHLAR_OK);
 }
 
