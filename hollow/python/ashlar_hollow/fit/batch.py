@@ -22,7 +22,8 @@ class Parts(Change):
             return self.lacks("the batch is %d" % size)
         size, steps = -(-size // self.count), arguments.gradient_accumulation_steps * self.count
         self.applies(where, "per_device_train_batch_size=%d, gradient_accumulation_steps=%d" % (size, steps))
-        self.writes(where, edits.keywords(per_device_train_batch_size=str(size), gradient_accumulation_steps=str(steps)))
+        name = type(arguments).__name__
+        self.writes_into(where, edits.keywords(name, per_device_train_batch_size=str(size), gradient_accumulation_steps=str(steps)))
         if self.is_on:
             arguments.per_device_train_batch_size, arguments.gradient_accumulation_steps = size, steps
         return None
@@ -44,7 +45,7 @@ class Parts(Change):
             "Trainer(accumulate_grad_batches=%d)" % self.count,
             "DataLoader(batch_size=%d) in place of %d" % (size, sampler.batch_size),
         )
-        self.writes(self.trainer, edits.keywords(accumulate_grad_batches=str(self.count)))
+        self.writes_into(self.trainer, edits.keywords("Trainer", accumulate_grad_batches=str(self.count)))
         self.writes(self.program.loaders.get(loader), edits.smaller_batch(self.count))
         if self.is_on:
             vars(loader)["batch_sampler"] = data.BatchSampler(sampler.sampler, size, sampler.drop_last)

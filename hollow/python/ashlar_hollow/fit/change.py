@@ -41,6 +41,10 @@ class Change(object):
         """What edits.py makes, of the call that is under way there."""
         self.written.setdefault(lines.key(where), edit)
 
+    def writes_into(self, where, edit):
+        """The same of a call that must be the one meant: where a library makes that one, the program's own is another."""
+        self.writes(where, edit if getattr(where, "is_own", False) else edits.nowhere)
+
     def edits(self):
         """(edit, its places) of each, for patch.py."""
         return [(edits.at_call(edit), [where]) for (where, _), edit in self.written.items()]

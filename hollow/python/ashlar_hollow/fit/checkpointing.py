@@ -25,7 +25,8 @@ class Blocks(Change):
         if not self.takes_switch:
             return self.lacks("the framework's switch takes all blocks")
         self.applies(where, 'gradient_checkpointing=True, gradient_checkpointing_kwargs={"use_reentrant": False}')
-        self.writes(where, edits.keywords(gradient_checkpointing="True", gradient_checkpointing_kwargs='{"use_reentrant": False}'))
+        switch = dict(gradient_checkpointing="True", gradient_checkpointing_kwargs='{"use_reentrant": False}')
+        self.writes_into(where, edits.keywords(type(arguments).__name__, **switch))
         if self.is_on:
             arguments.gradient_checkpointing = True
             arguments.gradient_checkpointing_kwargs = {"use_reentrant": False}
@@ -64,7 +65,7 @@ class Blocks(Change):
             return self.lacks("the model's switch takes all blocks")
         self.applies(where, 'before the loop: model.gradient_checkpointing_enable({"use_reentrant": False})')
         if is_called:
-            self.writes(where, edits.before_loop('%s.gradient_checkpointing_enable({"use_reentrant": False})'))
+            self.writes_into(where, edits.before_loop('%s.gradient_checkpointing_enable({"use_reentrant": False})'))
         if self.is_on:
             owner.gradient_checkpointing_enable({"use_reentrant": False})
         return None

@@ -41,13 +41,13 @@ class OutputsToHost(Change):
 
     def __init__(self, program, is_on):
         Change.__init__(self, program, is_on)
-        self.trainer = None
+        self.trainer = self.kind = None  # where its arguments are made, and of which class
         self.kept = []  # of the calls before, weakly
 
     def on_trainer(self, arguments, where):
         if arguments.eval_accumulation_steps is not None:
             return self.lacks("already on: %s" % where)
-        self.trainer = where
+        self.trainer, self.kind = where, type(arguments).__name__
         if self.is_on:
             arguments.eval_accumulation_steps = 1
         return None
@@ -55,7 +55,7 @@ class OutputsToHost(Change):
     def on_call(self, module, trains, where):
         if not trains and self.program.has_trainer and self.trainer is not None:
             self.applies(self.trainer, "eval_accumulation_steps=1")
-            self.writes(self.trainer, edits.keywords(eval_accumulation_steps="1"))
+            self.writes_into(self.trainer, edits.keywords(self.kind, eval_accumulation_steps="1"))
 
     def on_output(self, module, output, trains, where):
         torch = self.program.torch
@@ -64,7 +64,7 @@ class OutputsToHost(Change):
         self.kept = [one for one in self.kept if one() is not None]
         if self.is_on or len(self.kept) > 1:  # that of the last call waits for this one to take its name
             self.applies(where, "append(output.cpu()) in place of append(output)")
-            self.writes(where, edits.behind(".cpu()"))
+            self.writes_into(where, edits.behind(".cpu()"))
         if self.is_on:
             output = output.cpu()
         self.kept.append(weakref.ref(output))

@@ -26,35 +26,74 @@ class Optimizers(Change):
         raise NotImplementedError
 
 
-class Fused(Optimizers):
-    name, title = "fused-optimizer", "the optimizer's fused step, which has no temporaries"
-    argument = "fused"
-    price = 1
+class Switched(Optimizers):
+    """The optimizer with another value of an argument. What transformers' Trainer makes is chosen where its arguments are."""
+
+    value = None
+    trainer = (None, None, None)  # where its arguments are made, of which class, and the optimizer that they name
+
+    def on_trainer(self, arguments, where):
+        self.trainer = (where, type(arguments).__name__, name_of(arguments))
 
     def change(self, optimizer, kind, given, where):
-        if given.get("foreach"):
-            return self.lacks("foreach=True is given: %s" % where)
-        self.applies(where, "%s(..., fused=True)" % kind.__name__)
-        self.writes(where, edits.keywords(fused="True"))
+        why = self.why_kept(given)
+        if why is not None:
+            return self.lacks("%s: %s" % (why, where))
+        if self.program.has_trainer and not getattr(where, "is_own", False):
+            if not self.by_trainer(kind, where):
+                return None
+        else:
+            self.applies(where, "%s(..., %s=%s)" % (kind.__name__, self.argument, self.value))
+            self.writes_into(where, edits.keywords(kind.__name__, **{self.argument: str(self.value)}))
         if self.is_on:
-            given["fused"] = True
+            given[self.argument] = self.value
         return None
 
+    def why_kept(self, given):
+        """Why its value stays, in a few words, or None."""
+        raise NotImplementedError
 
-class NoForeach(Optimizers):
+    def by_trainer(self, kind, where):
+        """Says what its user writes; whether there is something."""
+        raise NotImplementedError
+
+
+class Fused(Switched):
+    name, title = "fused-optimizer", "the optimizer's fused step, which has no temporaries"
+    argument, value = "fused", True
+    price = 1
+
+    def why_kept(self, given):
+        return "foreach=True is given" if given.get("foreach") else None
+
+    def by_trainer(self, kind, where):
+        place, name, optimizer = self.trainer
+        if optimizer != "adamw_torch":
+            self.lacks("optim=%r has no fused one: %s" % (optimizer, place))
+            return False
+        self.applies(place, '%s(optim="adamw_torch_fused")' % name)
+        self.writes_into(place, edits.keywords(name, optim='"adamw_torch_fused"'))
+        return True
+
+
+class NoForeach(Switched):
     name, title = "no-foreach", "the optimizer's step parameter by parameter"
-    argument = "foreach"
+    argument, value = "foreach", False
     price = 15
     costs = "more time in the optimizer's step"
 
-    def change(self, optimizer, kind, given, where):
-        if given.get("foreach") is False:
-            return self.lacks("already on: %s" % where)
-        self.applies(where, "%s(..., foreach=False)" % kind.__name__)
-        self.writes(where, edits.keywords(foreach="False"))
-        if self.is_on:
-            given["foreach"] = False
-        return None
+    def why_kept(self, given):
+        return "already on" if given.get("foreach") is False else None
+
+    def by_trainer(self, kind, where):
+        self.applies(where, "Trainer(..., optimizers=(torch.optim.%s(model.parameters(), ..., foreach=False), None))" % kind.__name__)
+        self.writes(where, edits.nowhere)  # its other arguments are those of TrainingArguments
+        return True
+
+
+def name_of(arguments):
+    """Of transformers' optimizer."""
+    return str(getattr(arguments.optim, "value", arguments.optim))
 
 
 # What runs, and what the user writes.
@@ -116,13 +155,13 @@ class Other(Optimizers):
     trainers = ""  # its name among transformers' optimizers
 
     def on_trainer(self, arguments, where):
-        optimizer = str(getattr(arguments.optim, "value", arguments.optim))
+        optimizer = name_of(arguments)
         if not optimizer.startswith("adamw_torch"):
             return self.lacks("optim=%r: %s" % (optimizer, where))
         if self.kind_of("AdamW") is None:
             return self.lacks(self.without_kind)
         self.applies(where, 'optim="%s"' % self.trainers)
-        self.writes(where, edits.keywords(optim='"%s"' % self.trainers))
+        self.writes_into(where, edits.keywords(type(arguments).__name__, optim='"%s"' % self.trainers))
         if self.is_on:
             arguments.optim = self.trainers
         return None
@@ -145,7 +184,7 @@ class Other(Optimizers):
             return self.lacks(self.without_kind)
         new = "%s.%s" % (self.library, other.__name__)
         self.applies(where, "%s(...) in place of %s" % (new, kind.__name__))
-        self.writes(where, edits.renamed(kind.__name__, new, self.library.partition(".")[0], self.kept, self.by_place))
+        self.writes_into(where, edits.renamed(kind.__name__, new, self.library.partition(".")[0], self.kept, self.by_place))
         if self.is_on:
             optimizer.__class__ = other
             for name in [one for one in given if one not in self.kept]:

@@ -26,7 +26,7 @@ class Autocast(Change):
             return self.lacks("already on: %s" % where)
         kind = "bf16" if self.kind() == "bfloat16" else "fp16"
         self.applies(where, "%s=True" % kind)
-        self.writes(where, edits.keywords(**{kind: "True"}))
+        self.writes_into(where, edits.keywords(type(arguments).__name__, **{kind: "True"}))
         if self.is_on:
             setattr(arguments, kind, True)
         return None
@@ -36,7 +36,7 @@ class Autocast(Change):
             return self.lacks("precision=%r: %s" % (given["precision"], where))
         kind = "bf16-mixed" if self.kind() == "bfloat16" else "16-mixed"
         self.applies(where, 'Trainer(precision="%s")' % kind)
-        self.writes(where, edits.keywords(precision='"%s"' % kind))
+        self.writes_into(where, edits.keywords("Trainer", precision='"%s"' % kind))
         if self.is_on:
             given["precision"] = kind
         return None
@@ -113,7 +113,7 @@ class Weights(Change):
         if not has_bf16(self.program.torch):
             return self.lacks("the card has no bf16")
         self.applies(where, 'Trainer(precision="bf16-true")')
-        self.writes(where, edits.keywords(precision='"bf16-true"'))
+        self.writes_into(where, edits.keywords("Trainer", precision='"bf16-true"'))
         if self.is_on:
             given["precision"] = "bf16-true"
         return None
@@ -129,7 +129,7 @@ class Weights(Change):
         if not has_bf16(torch):
             return self.lacks("the card has no bf16")
         self.applies(where, "model.to(torch.bfloat16) before it moves to the GPU", "inputs that are floating to torch.bfloat16")
-        self.writes(where, edits.ahead(("cuda", "to"), ".to(torch.bfloat16)", "torch"))
+        self.writes_into(where, edits.ahead(("cuda", "to"), ".to(torch.bfloat16)", "torch"))
         if self.is_on:
             module.to(torch.bfloat16)
             module.register_forward_pre_hook(self.cast, with_kwargs=True)
@@ -154,6 +154,8 @@ class Weights(Change):
         outermost, where = self.called
         if outermost != id(module):
             self.is_sure = self.is_sure and not wide
+        elif wide and not getattr(where, "is_own", False):
+            self.is_sure = False
         elif self.calls.setdefault(lines.key(where), (where, wide))[1] != wide:
             self.is_sure = False
 

@@ -203,11 +203,11 @@ class Program(object):
     def moved_to(self, original, module, *args, **kwargs):
         device = self.guarded(lambda: self.torch._C._nn._parse_to(*args, **kwargs)[0])
         if device is not None and device.type == "cuda":
-            self.tell("on_moved", module, lines.where())
+            self.tell("on_moved", module, lines.where(module))
         return original(module, *args, **kwargs)
 
     def moved_to_gpu(self, original, module, device=None):
-        self.tell("on_moved", module, lines.where())
+        self.tell("on_moved", module, lines.where(module))
         return original(module, device)
 
     def lost(self, original, *args, **kwargs):
@@ -346,14 +346,14 @@ class Program(object):
     def watch_trainer(self, module):
         def filled(original, arguments, *args, **kwargs):
             self.has_trainer = True
-            self.tell("on_trainer", arguments, lines.where())
+            self.tell("on_trainer", arguments, lines.where(arguments))
             return original(arguments, *args, **kwargs)
 
         _put(module.TrainingArguments, "__post_init__", filled)
 
     def watch_generation(self, module):
         def generated(original, model, *args, **given):
-            self.tell("on_generate", model, given, lines.where())
+            self.tell("on_generate", model, given, lines.where(model))
             result = original(model, *args, **given)
             self.tell("on_generated", model, result)
             return result
@@ -366,7 +366,7 @@ class Program(object):
     def watch_lightning(self, module):
         def made(original, trainer, *args, **given):
             self.has_lightning = True
-            self.tell("on_lightning", given, lines.where())
+            self.tell("on_lightning", given, lines.where(trainer))
             return original(trainer, *args, **given)
 
         _put(module.Trainer, "__init__", made)
