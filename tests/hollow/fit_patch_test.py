@@ -46,19 +46,20 @@ class FitPatchTest(fit_test.FitTest):
         """(the diff, the changes that it has), of a run of the text in the folder."""
         with open(self.script, "w") as out:
             out.write(fit_test.KEEPING + text)
-        child = (
-            "import json, os, runpy, sys\n"
-            "sys.path.insert(0, %r)\n"
-            "from ashlar_gpu import _imports\n"
-            "from ashlar_gpu.fit import patch, start\n"
-            "programs = []\n"
-            "start.start(_imports.after, %r, made=programs.append)\n"
-            "sys.argv[1:] = ['made']\n"
-            "runpy.run_path('train.py', run_name='__main__')\n"
-            "print(json.dumps(patch.of(programs[0].changes)))\n" % (fit_test.PACKAGE, names)
-        )
-        done = subprocess.run([sys.executable, "-B", "-c", child], cwd=self.folder.name, stdout=subprocess.PIPE, check=True)
-        diff, changes = fit_test.json.loads(done.stdout.splitlines()[-1])
+        made = os.path.join(self.folder.name, "diff")
+
+        def run():
+            from ashlar_gpu.fit import patch
+
+            os.chdir(self.folder.name)
+            sys.argv = ["train.py", "made"]
+            told = patch.of(fit_test.program_of(fit_test.KEEPING + text, names, "train.py").changes)
+            with open(made, "w") as out:
+                fit_test.json.dump(told, out)
+
+        self.in_child(run)
+        with open(made) as told:
+            diff, changes = fit_test.json.load(told)
         return diff, changes
 
     def patched(self, text, names):
@@ -72,7 +73,13 @@ class FitPatchTest(fit_test.FitTest):
     def run_script(self, text):
         with open(self.script, "w") as out:
             out.write(text)
-        subprocess.run([sys.executable, "-B", "train.py", "made"], cwd=self.folder.name, check=True)
+
+        def run():
+            os.chdir(self.folder.name)
+            sys.argv = ["train.py", "made"]
+            fit_test.run_text(text, "train.py")
+
+        self.in_child(run)
         import torch
 
         return torch.load(os.path.join(self.folder.name, "made"))

@@ -200,21 +200,43 @@ class FitTest(unittest.TestCase):
         """In a child of this process, which has imported torch; what is said on stderr is read."""
         self.count += 1
         made, said = (os.path.join(self.folder.name, "%s-%d" % (name, self.count)) for name in ("made", "said"))
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                with open(said, "w") as sys.stderr:
-                    run_here(text, names, made)
-                    code = 0
-            except BaseException:
-                traceback.print_exc(file=sys.__stderr__)
-            os._exit(code)
-        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+        def run():
+            with open(said, "w") as sys.stderr:
+                run_here(text, names, made)
+
+        self.in_child(run)
         import torch
 
         with open(said) as words:
             return torch.load(made), words.read()
+
+    def in_child(self, run):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                run()
+                code = 0
+            except BaseException:
+                traceback.print_exc(file=sys.__stderr__)
+            os._exit(code)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def looked_on(self, text):
+        """What each change found in the program as it is, by its name."""
+        told = os.path.join(self.folder.name, "told")
+
+        def run():
+            sys.argv = ["train.py", os.path.join(self.folder.name, "made")]
+            program = program_of(KEEPING + text, None)
+            program.tell("on_end")
+            with open(told, "w") as out:
+                json.dump({change.told()["name"]: change.told() for change in program.changes}, out)
+
+        self.in_child(run)
+        with open(told) as out:
+            return json.load(out)
 
     def expect_alike(self, text, changes):
         (grads, weights, losses), _ = self.run_program(text, "")
@@ -328,6 +350,29 @@ torch.save((kept, list(model.state_dict().values()), []), sys.argv[1])
         if not has("transformers") or not has("accelerate"):
             self.skipTest("no transformers and accelerate")
         self.expect_alike(loop(VIT, accelerate=True), ["half-batch", "quarter-batch,checkpointing"])
+
+    def test_autocast_that_a_forward_pass_has_is_on(self):
+        text = blocks().replace("    def forward(self, x):", "    @torch.autocast('cpu', dtype=torch.bfloat16, enabled=ENABLED)\n    def forward(self, x):")
+        text = "torch.set_default_dtype(torch.float32)\n" + text
+        for enabled, applies in (("False", True), ("True", False)):
+            row = self.looked_on(text.replace("ENABLED", enabled))["autocast"]
+            self.assertEqual((row["applies"], row["why_not"].split(":")[0]), (applies, "" if applies else "already on in the forward pass"))
+
+    def test_mixed_precision_of_accelerate(self):
+        if not has("transformers") or not has("accelerate"):
+            self.skipTest("no transformers and accelerate")
+        text = "torch.set_default_dtype(torch.float32)\n" + loop(VIT, accelerate=True)
+        row = self.looked_on(text)["autocast"]
+        self.assertEqual((row["applies"], row["lines"]), (True, ['Accelerator(mixed_precision="bf16")']))
+        for old, new, why in (("cpu=True", 'cpu=True, mixed_precision="bf16"', "mixed_precision='bf16'"), ("accelerator.prepare(model, optimizer, loader)", "model, optimizer, loader", None)):
+            self.assertIn(old, text)
+            row = self.looked_on(text.replace(old, new))["autocast"]
+            self.assertEqual((row["applies"], row["why_not"].split(":")[0] or None), (why is None, why))
+            self.assertNotIn("Accelerator", "".join(row["lines"]))  # a model that it does not prepare has no autocast of it
+        (grads, _, _), _ = self.run_program(text, "")
+        (others, _, _), words = self.run_program(text, "autocast")
+        self.assertNotIn("was not made", words)
+        self.assertFalse(all(one.equal(two) for one, two in zip(grads[0], others[0])), "nothing is rounded")
 
     def test_a_trainer_of_lightning(self):
         if not has("lightning"):
@@ -450,6 +495,38 @@ torch.save((seen, torch.rand(2), []), sys.argv[1])
         self.assertEqual(samples[0][0], [12, 9, 8])
         self.assertEqual(sorted(sorted(batch) for batch in samples[0]), [[1], [2, 3, 4], [5, 6, 7], [8, 9, 12]])
 
+    COUNTED = """
+model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9))
+data = [torch.full((6,), 3) for _ in range(8)]
+SHORTER
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for ids in torch.utils.data.DataLoader(data, batch_size=4, COLLATE):
+    loss = torch.nn.functional.LOSS
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+    def test_parts_that_count_otherwise_than_the_whole_batch_alter_results(self):
+        plain, masked = "cross_entropy(model(ids).flatten(0, 1), ids.flatten(), ignore_index=0)", "data[1][4:] = 0"
+        rows = (
+            (plain, "", "", ""),
+            (plain, masked, "", "loss-weights"),
+            (plain.replace("ignore_index=0", 'ignore_index=0, reduction="sum"'), masked, "", ""),
+            (plain.replace("ignore_index=0", "ignore_index=7"), masked, "", ""),
+            (plain, "for one in data: one[4:] = 0", "", ""),  # all alike
+            ("cross_entropy(model(ids).movedim(2, 1), ids, ignore_index=0)", masked, "", "loss-weights"),
+            ("nll_loss(model(ids).flatten(0, 1).log_softmax(1), ids.flatten(), ignore_index=0)", masked, "", "loss-weights"),
+            (plain, "data[1] = data[1][:3]; data[5] = data[5][:2]; data[6] = data[6][:1]", "collate_fn=torch.cat", "loss-weights"),
+            ("cross_entropy(model(ids).mean(1), ids[:, 0], ignore_index=0)", "", "", ""),  # a mean over the samples
+        )
+        for loss, shorter, collate, alters in rows:
+            text = self.COUNTED.replace("LOSS", loss).replace("SHORTER", shorter).replace("COLLATE", collate)
+            if collate:
+                text = text.replace("data = [", "data = 3 * [").replace("flatten(0, 1)", "reshape(-1, 9)")
+            row = self.looked_on(text)["half-batch"]
+            self.assertEqual((row["applies"], row["alters"]), (True, alters), text)
+
     def test_sequences_are_cut(self):
         _, widths, _, words = self.batches_of("length=5")
         self.assertNotIn("was not made", words)
@@ -546,17 +623,28 @@ def run_here(text, names, made):
 
     torch.set_num_threads(1)
     sys.argv = ["train.py", made]
-    if names:
-        sys.path.insert(0, PACKAGE)
-        from ashlar_gpu import _imports
-        from ashlar_gpu.fit import start
-
-        programs = []
-        start.start(_imports.after, names.split(","), made=programs.append)
-    exec(compile(KEEPING + text, os.path.join(HERE, "train.py"), "exec"), {"__name__": "__main__"})
-    for change in programs[0].changes if names else ():
+    if not names:
+        return run_text(KEEPING + text, os.path.join(HERE, "train.py"))
+    for change in program_of(KEEPING + text, names.split(",")).changes:
         if change.told()["why_not"]:
             sys.stderr.write("%s was not made: %s\n" % (change.name, change.told()["why_not"]))
+    return None
+
+
+def program_of(text, names, script=os.path.join(HERE, "train.py")):
+    """What has run it with these changes."""
+    sys.path.insert(0, PACKAGE)
+    from ashlar_gpu import _imports
+    from ashlar_gpu.fit import start
+
+    programs = []
+    start.start(_imports.after, names, made=programs.append)
+    run_text(text, script)
+    return programs[0]
+
+
+def run_text(text, script):
+    exec(compile(text, script, "exec"), {"__name__": "__main__"})
 
 
 IMPORTS = ("torch", "transformers.trainer", "transformers.models.vit.modeling_vit", "peft", "torchvision.models", "lightning")

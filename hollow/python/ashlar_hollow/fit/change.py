@@ -101,6 +101,12 @@ class Change(object):
     def on_lightning(self, given, where):
         """A Trainer of Lightning is about to be made; `given` is its arguments by name."""
 
+    def on_accelerator(self, given, where):
+        """An Accelerator of accelerate is about to be made; `given` is its arguments by name."""
+
+    def on_autocast(self, where):
+        """Amid the outermost module's call, with gradients on, autocast is entered."""
+
     def on_lightning_loader(self, loader):
         """The DataLoader that Lightning's Trainer trains with, before it is iterated."""
 
@@ -140,6 +146,9 @@ class Change(object):
 
     def on_loss(self, original, where, *args, **kwargs):
         """Before cross_entropy. What is in its place, or None."""
+
+    def on_mean(self, targets, ignored):
+        """Before a loss that is a mean over its targets, but for those of the value `ignored`."""
 
     def on_backward(self, loss, where):
         """Before it. The tensor that goes backward."""
