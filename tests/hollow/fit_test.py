@@ -351,6 +351,45 @@ torch.save((kept, list(model.state_dict().values()), []), sys.argv[1])
             self.skipTest("no transformers and accelerate")
         self.expect_alike(loop(VIT, accelerate=True), ["half-batch", "quarter-batch,checkpointing"])
 
+    def test_switches_of_other_libraries(self):
+        """A model as diffusers has them, and blocks with a switch that is on."""
+        head = "class Model(torch.nn.Module):\n"
+        switch = """    _supports_gradient_checkpointing = True
+    def enable_gradient_checkpointing(self, function=None):
+        losses.append(-1.0)
+        self.gradient_checkpointing = True
+"""
+        text = blocks().replace(head, head + switch).replace("model = Model()\n", "losses = []\nmodel = Model()\n").replace("losses = []\nfor", "for")
+        row = self.looked_on(text)["checkpointing"]
+        self.assertEqual((row["applies"], row["lines"]), (True, ["before the loop: model.enable_gradient_checkpointing()"]))
+        self.assertEqual(self.looked_on(text)["checkpointing-half"]["why_not"], "the model's switch takes all blocks")
+        (_, _, losses), _ = self.run_program(text, "checkpointing")
+        self.assertEqual(losses[0], -1.0)
+        for one in (text, blocks()):
+            for change in ("checkpointing", "checkpointing-heaviest"):
+                told = self.looked_on(one.replace("model = Model()\n", "model = Model()\nmodel.blocks[0].gradient_checkpointing = True\n"))
+                (row,) = [row for name, row in told.items() if name == change]
+                self.assertEqual(row["applies"], False)
+                if one is not text or change == "checkpointing":
+                    self.assertEqual(row["why_not"], "already on")
+
+    def test_another_optimizer_with_another_step(self):
+        text = blocks().replace("losses)", "[float(bool(optimizer.defaults.get(name))) for name in ('fused', 'foreach', 'betas')])")
+        for names, made in (("sgd", [0, 0, 0]), ("fused-optimizer", [1, 0, 1]), ("fused-optimizer,sgd", [1, 0, 0])):
+            (_, _, told), words = self.run_program(text, names)
+            self.assertNotIn("was not made", words)
+            self.assertEqual(told, made, names)
+        _, words = self.run_program(text.replace("2 * len(loader))", "9, cycle_momentum=False)"), "fused-optimizer,adafactor")
+        self.assertIn("fused-optimizer was not made: Adafactor has no fused", words)
+        sys.path.insert(0, PACKAGE)
+        from ashlar_gpu.fit import table
+
+        groups = {kind.name: kind.group for kind in table.KINDS}
+        together = {groups[name] for name in ("fused-optimizer", "states-to-host", "sgd")}  # a set has one of a group
+        self.assertEqual(len(together), 3)
+        self.assertEqual(groups["fused-optimizer"], groups["no-foreach"])
+        self.assertEqual(groups["sgd"], groups["adam-8bit"])
+
     def test_autocast_that_a_forward_pass_has_is_on(self):
         text = blocks().replace("    def forward(self, x):", "    @torch.autocast('cpu', dtype=torch.bfloat16, enabled=ENABLED)\n    def forward(self, x):")
         text = "torch.set_default_dtype(torch.float32)\n" + text

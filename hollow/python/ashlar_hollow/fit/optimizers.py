@@ -7,36 +7,26 @@ import inspect
 from . import edits
 from .change import Change
 
+WITHOUT = "no optimizer of torch.optim is made"
+ADAMS = ("Adam", "AdamW")
 
-class Optimizers(Change):
-    group = "optimizer"
-    without = "no optimizer of torch.optim is made"
-    argument = ""  # that the class must take
+class Switched(Change):
+    """The optimizer, or the one in its place, with another value of an argument. What transformers' Trainer makes is chosen where its
+    arguments are."""
 
-    def on_optimizer(self, optimizer, kind, given, where):
-        taken = inspect.signature(kind.__init__).parameters
-        name = kind.__name__
-        if self.argument and self.argument not in taken:
-            return self.lacks("%s has no %s" % (name, self.argument))
-        if self.argument and given.get("fused"):
-            return self.lacks("fused=True: %s" % where)
-        return self.change(optimizer, kind, given, where)
-
-    def change(self, optimizer, kind, given, where):
-        raise NotImplementedError
-
-
-class Switched(Optimizers):
-    """The optimizer with another value of an argument. What transformers' Trainer makes is chosen where its arguments are."""
-
-    value = None
+    group = "step"
+    without = WITHOUT
+    argument, value = "", None
     trainer = (None, None, None)  # where its arguments are made, of which class, and the optimizer that they name
 
     def on_trainer(self, arguments, where):
         self.trainer = (where, type(arguments).__name__, name_of(arguments))
 
-    def change(self, optimizer, kind, given, where):
-        why = self.why_kept(given)
+    def on_optimizer(self, optimizer, kind, given, where):
+        made = next((one.kind_of(kind.__name__) for one in self.program.changes if isinstance(one, Other) and one.replaces(kind)), kind)
+        if self.argument not in inspect.signature(made.__init__).parameters:
+            return self.lacks("%s has no %s" % (made.__name__, self.argument))
+        why = "fused=True" if given.get("fused") else self.why_kept(given)
         if why is not None:
             return self.lacks("%s: %s" % (why, where))
         if self.program.has_trainer and not getattr(where, "is_own", False):
@@ -68,7 +58,7 @@ class Fused(Switched):
 
     def by_trainer(self, kind, where):
         place, name, optimizer = self.trainer
-        if optimizer != "adamw_torch":
+        if optimizer != "adamw_torch" or kind.__name__ != "AdamW":
             self.lacks("optim=%r has no fused one: %s" % (optimizer, place))
             return False
         self.applies(place, '%s(optim="adamw_torch_fused")' % name)
@@ -145,7 +135,9 @@ class StatesToHost(Change):
         return sum(one.numel() * one.element_size() for one in states if self.program.torch.is_tensor(one) and one.dim() > 0)
 
 
-class Other(Optimizers):
+class Other(Change):
+    group = "optimizer"
+    without = WITHOUT
     alters = "optimizer"
     lessens = ("states",)
     costs = "another optimizer: other results"
@@ -174,10 +166,14 @@ class Other(Optimizers):
     def without_kind(self):
         return "this PyTorch has no %s" % self.other
 
-    def change(self, optimizer, kind, given, where):
+    def replaces(self, kind):
+        """It is on, and is made in the place of that class."""
+        return self.is_on and not self.program.has_trainer and kind.__name__ in ADAMS and self.kind_of(kind.__name__) is not None
+
+    def on_optimizer(self, optimizer, kind, given, where):
         if self.program.has_trainer:
             return None
-        if kind.__name__ not in ("Adam", "AdamW"):
+        if kind.__name__ not in ADAMS:
             return self.lacks("no Adam")
         other = self.kind_of(kind.__name__)
         if other is None:
@@ -187,7 +183,8 @@ class Other(Optimizers):
         self.writes_into(where, edits.renamed(kind.__name__, new, self.library.partition(".")[0], self.kept, self.by_place))
         if self.is_on:
             optimizer.__class__ = other
-            for name in [one for one in given if one not in self.kept]:
+            switches = {"fused", "foreach"} & set(inspect.signature(other.__init__).parameters)
+            for name in [one for one in given if one not in self.kept and one not in switches]:
                 del given[name]
         return None
 
