@@ -213,7 +213,7 @@ class FitPatchTest(fit_test.FitTest):
         plain = self.program().replace("    model.parameters(),\n    lr=0.01,  # by hand\n", "model.parameters(), 0.01")
         for text in (plain, plain.replace("0.01", "lr=0.01, weight_decay=0.1")):
             self.assertIn("optimizer = torch.optim.SGD(", self.patched(text, ["sgd"]))
-        self.assertIn("optimizer = torch.optim.SGD(model.parameters(), 0.01, foreach=False)", self.patched(plain, ["no-foreach", "sgd"]))
+        self.assertIn("optimizer = torch.optim.SGD(\nmodel.parameters(), 0.01, foreach=False)", self.patched(plain, ["no-foreach", "sgd"]))
         for arguments in ("model.parameters(), betas=(0.9, 0.99)", "model.parameters(), 0.01, (0.9, 0.99)", "*[model.parameters()]"):
             text = plain.replace("model.parameters(), 0.01", arguments)
             self.assertNotIn("SGD", self.written_into(text, "sgd"), "SGD takes them in another way")

@@ -351,6 +351,48 @@ torch.save((kept, list(model.state_dict().values()), []), sys.argv[1])
             self.skipTest("no transformers and accelerate")
         self.expect_alike(loop(VIT, accelerate=True), ["half-batch", "quarter-batch,checkpointing"])
 
+    def test_what_is_kept_of_an_output_is_known_by_its_name(self):
+        sys.path.insert(0, PACKAGE)
+        from ashlar_gpu.fit import evaluation
+        import collections
+        import torch
+
+        class OnDevice(torch.Tensor):
+            is_cuda = True
+
+            def cpu(self):
+                return torch.zeros(self.shape)
+
+        class Program(object):
+            has_trainer = False
+
+        program, Pair = Program(), collections.namedtuple("Pair", "loss logits")
+        program.torch = torch
+
+        def outputs():
+            return {"loss": OnDevice(torch.ones(1)), "logits": OnDevice(torch.ones(3))}
+
+        for make, take, line in (
+            (outputs, lambda out: out["logits"], "append(output['logits'].cpu()) in place of append(output['logits'])"),
+            (lambda: collections.OrderedDict(outputs()), lambda out: out["logits"], "append(output.logits.cpu()) in place of append(output.logits)"),
+            (lambda: Pair(**outputs()), lambda out: out.logits, "append(output[1].cpu()) in place of append(output[1])"),
+            (lambda: tuple(outputs().values()), lambda out: out[1], "append(output[1].cpu()) in place of append(output[1])"),
+            (lambda: outputs()["logits"], lambda out: out, "append(output.cpu()) in place of append(output)"),
+        ):
+            for is_on in (False, True):
+                change, kept = evaluation.OutputsToHost(program, is_on), []
+                for _ in range(4):
+                    given = make()
+                    out = change.on_output(None, given, False, None)
+                    self.assertIs(type(out) if is_on and isinstance(given, torch.Tensor) else type(given), type(out))
+                    kept.append(take(out))
+                self.assertEqual(change.lines, [line])
+                self.assertEqual({getattr(one, "is_cuda") for one in kept}, {not is_on})
+            change = evaluation.OutputsToHost(program, False)
+            for _ in range(4):
+                change.on_output(None, make(), False, None)
+            self.assertFalse(change.is_found, "none is kept")
+
     def test_switches_of_other_libraries(self):
         """A model as diffusers has them, and blocks with a switch that is on."""
         head = "class Model(torch.nn.Module):\n"
