@@ -46,19 +46,20 @@ class FitPatchTest(fit_test.FitTest):
         """(the diff, the changes that it has), of a run of the text in the folder."""
         with open(self.script, "w") as out:
             out.write(fit_test.KEEPING + text)
-        child = (
-            "import json, os, runpy, sys\n"
-            "sys.path.insert(0, %r)\n"
-            "from ashlar_gpu import _imports\n"
-            "from ashlar_gpu.fit import patch, start\n"
-            "programs = []\n"
-            "start.start(_imports.after, %r, made=programs.append)\n"
-            "sys.argv[1:] = ['made']\n"
-            "runpy.run_path('train.py', run_name='__main__')\n"
-            "print(json.dumps(patch.of(programs[0].changes)))\n" % (fit_test.PACKAGE, names)
-        )
-        done = subprocess.run([sys.executable, "-B", "-c", child], cwd=self.folder.name, stdout=subprocess.PIPE, check=True)
-        diff, changes = fit_test.json.loads(done.stdout)
+        made = os.path.join(self.folder.name, "diff")
+
+        def run():
+            from ashlar_gpu.fit import patch
+
+            os.chdir(self.folder.name)
+            sys.argv = ["train.py", "made"]
+            told = patch.of(fit_test.program_of(fit_test.KEEPING + text, names, "train.py").changes)
+            with open(made, "w") as out:
+                fit_test.json.dump(told, out)
+
+        self.in_child(run)
+        with open(made) as told:
+            diff, changes = fit_test.json.load(told)
         return diff, changes
 
     def patched(self, text, names):
@@ -72,7 +73,13 @@ class FitPatchTest(fit_test.FitTest):
     def run_script(self, text):
         with open(self.script, "w") as out:
             out.write(text)
-        subprocess.run([sys.executable, "-B", "train.py", "made"], cwd=self.folder.name, check=True)
+
+        def run():
+            os.chdir(self.folder.name)
+            sys.argv = ["train.py", "made"]
+            fit_test.run_text(text, "train.py")
+
+        self.in_child(run)
         import torch
 
         return torch.load(os.path.join(self.folder.name, "made"))
@@ -148,10 +155,65 @@ class FitPatchTest(fit_test.FitTest):
         with open(self.script) as file:
             return file.read()
 
+    def library(self, text):
+        """A module that is none of the program's."""
+        folder = os.path.join(self.folder.name, "site-packages")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, "library.py"), "w") as out:
+            out.write("import torch\n" + text)
+        return "sys.path.insert(0, %r)\nimport library\n" % folder
+
+    def test_what_a_library_makes_is_in_no_diff(self):
+        made = self.program()
+        optimizer, loader = made[made.index("torch.optim.AdamW"):made.index("loader = ")].strip(), "torch.utils.data.DataLoader(data, batch_size=8, shuffle=True)"
+        library = self.library(
+            "def optimizer_of(model):\n    return torch.optim.AdamW(model.parameters(), lr=0.01)\n"
+            "def AdamW(model):\n    return torch.optim.AdamW(model.parameters(), lr=0.01)\n"
+            "def loader_of(data, size):\n    return torch.utils.data.DataLoader(data, size, shuffle=True)\n"
+            "def output_of(model, x):\n    return model(x)\n")
+        own = "def make(kind):\n    return kind(model.parameters(), lr=0.01)\n\n\n"
+        for name, old, new in (
+            ("fused-optimizer", optimizer, "library.optimizer_of(model)"),
+            ("fused-optimizer", optimizer, "library.AdamW(model)"),  # of the same name
+            ("fused-optimizer", "optimizer = " + optimizer, own + "optimizer = make(torch.optim.AdamW)"),
+            ("sgd", optimizer, "library.AdamW(model)"),
+            ("half-batch", loader, "library.loader_of(data, 8)"),
+            ("freeze-half", "model(x), y", "output_of(model, x), y"),
+        ):
+            self.assertIn(old, made)
+            text = library + "output_of = library.output_of\n" + made.replace(old, new)
+            self.assertEqual(self.written_into(text, name), fit_test.KEEPING + text, name)
+
+    def test_arguments_that_a_parser_reads_are_in_no_diff(self):
+        if not fit_test.has("transformers") or not fit_test.has("accelerate"):
+            self.skipTest("no transformers and accelerate")
+        names = ["half-batch", "checkpointing", "autocast", "fused-optimizer"]
+        values = dict(per_device_train_batch_size=4, report_to="none", use_cpu=True, optim="adamw_torch", save_strategy="no")
+        head, _, rest = fit_test.TRAINER.partition("arguments = TrainingArguments(")
+        rest = rest.partition("\n")[2].partition("\n")[2]
+        read = "from transformers import HfArgumentParser\n(arguments,) = HfArgumentParser(TrainingArguments).parse_dict(dict(%r, output_dir=tempfile.mkdtemp()))\n" % values
+        diff, changes = self.written(head + read + rest, names)
+        self.assertEqual((diff, changes), ("", []))
+        given = "arguments = TrainingArguments(tempfile.mkdtemp(), %s)\n" % ", ".join("%s=%r" % one for one in values.items())
+        patched = self.patched(head + given + rest, names)
+        for text in ("per_device_train_batch_size=2", "gradient_accumulation_steps=2", "gradient_checkpointing=True", "bf16=True", 'optim="adamw_torch_fused"'):
+            self.assertIn(text, patched)
+
+    def test_arguments_are_written_into_a_call_of_that_name(self):
+        from ashlar_gpu.fit import edits, source
+
+        for text, is_written in (("trainer = lightning.Trainer(max_epochs=1)\n", True), ("trainer = Trainer(precision=32)\n", True),
+                                 ("cli = LightningCLI(Module, Data)\n", False), ("trainer.fit(model)\n", False), ("Trainer(**options)\n", False)):
+            made = source.Source(text.encode())
+            call = next(node for node in edits.ast.walk(made.tree) if isinstance(node, edits.ast.Call))
+            pieces = edits.keywords("Trainer", precision='"bf16-mixed"')(made, call)
+            self.assertEqual(pieces is not None, is_written, text)
+
     def test_another_optimizer(self):
         plain = self.program().replace("    model.parameters(),\n    lr=0.01,  # by hand\n", "model.parameters(), 0.01")
         for text in (plain, plain.replace("0.01", "lr=0.01, weight_decay=0.1")):
             self.assertIn("optimizer = torch.optim.SGD(", self.patched(text, ["sgd"]))
+        self.assertIn("optimizer = torch.optim.SGD(\nmodel.parameters(), 0.01, foreach=False)", self.patched(plain, ["no-foreach", "sgd"]))
         for arguments in ("model.parameters(), betas=(0.9, 0.99)", "model.parameters(), 0.01, (0.9, 0.99)", "*[model.parameters()]"):
             text = plain.replace("model.parameters(), 0.01", arguments)
             self.assertNotIn("SGD", self.written_into(text, "sgd"), "SGD takes them in another way")

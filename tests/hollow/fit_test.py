@@ -200,21 +200,28 @@ class FitTest(unittest.TestCase):
         """In a child of this process, which has imported torch; what is said on stderr is read."""
         self.count += 1
         made, said = (os.path.join(self.folder.name, "%s-%d" % (name, self.count)) for name in ("made", "said"))
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                with open(said, "w") as sys.stderr:
-                    run_here(text, names, made)
-                    code = 0
-            except BaseException:
-                traceback.print_exc(file=sys.__stderr__)
-            os._exit(code)
-        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+        def run():
+            with open(said, "w") as sys.stderr:
+                run_here(text, names, made)
+
+        self.in_child(run)
         import torch
 
         with open(said) as words:
             return torch.load(made), words.read()
+
+    def in_child(self, run):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                run()
+                code = 0
+            except BaseException:
+                traceback.print_exc(file=sys.__stderr__)
+            os._exit(code)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def expect_alike(self, text, changes):
         (grads, weights, losses), _ = self.run_program(text, "")
@@ -263,23 +270,6 @@ torch.save"""
         if not has("transformers"):
             self.skipTest("no transformers")
         self.expect_alike(GPT2, ["half-batch", "checkpointing", "no-cache,quarter-batch,checkpointing", "sdpa"])
-
-    def test_attention_that_was_chosen_as_the_model_was_made_is_no_row(self):
-        if not has("transformers"):
-            self.skipTest("no transformers")
-        sys.path.insert(0, PACKAGE)
-        from ashlar_gpu.fit import attention
-        from transformers import GPT2Config, GPT2LMHeadModel
-
-        class Fixed(GPT2LMHeadModel):
-            def _can_set_attn_implementation(self):
-                return False
-
-        sizes = GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=8, n_positions=8, attn_implementation="eager")
-        for kind, why in ((Fixed, "attention is chosen as the model is made"), (GPT2LMHeadModel, None)):
-            change = attention.Sdpa(None, False)
-            change.on_model(kind(sizes), ("train.py", 3))
-            self.assertEqual((change.why_missing or "").split(":")[0] or None, why)
 
     def test_states_that_wait_elsewhere_come_back(self):
         """That they wait on the host is for a GPU (conformance/fitted/states.py); here, that a step has them."""
@@ -546,17 +536,28 @@ def run_here(text, names, made):
 
     torch.set_num_threads(1)
     sys.argv = ["train.py", made]
-    if names:
-        sys.path.insert(0, PACKAGE)
-        from ashlar_gpu import _imports
-        from ashlar_gpu.fit import start
-
-        programs = []
-        start.start(_imports.after, names.split(","), made=programs.append)
-    exec(compile(KEEPING + text, os.path.join(HERE, "train.py"), "exec"), {"__name__": "__main__"})
-    for change in programs[0].changes if names else ():
+    if not names:
+        return run_text(KEEPING + text, os.path.join(HERE, "train.py"))
+    for change in program_of(KEEPING + text, names.split(",")).changes:
         if change.told()["why_not"]:
             sys.stderr.write("%s was not made: %s\n" % (change.name, change.told()["why_not"]))
+    return None
+
+
+def program_of(text, names, script=os.path.join(HERE, "train.py")):
+    """What has run it with these changes."""
+    sys.path.insert(0, PACKAGE)
+    from ashlar_gpu import _imports
+    from ashlar_gpu.fit import start
+
+    programs = []
+    start.start(_imports.after, names, made=programs.append)
+    run_text(text, script)
+    return programs[0]
+
+
+def run_text(text, script):
+    exec(compile(text, script, "exec"), {"__name__": "__main__"})
 
 
 IMPORTS = ("torch", "transformers.trainer", "transformers.models.vit.modeling_vit", "peft", "torchvision.models", "lightning")

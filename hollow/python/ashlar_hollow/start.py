@@ -70,6 +70,14 @@ def _skip_init(torch):
     fresh.install(torch)
 
 
+def _knows(tensor):
+    """Whether all of what a tensor of the device holds is no made-up value."""
+    from . import library
+
+    hollow = library.find()
+    return hollow is not None and hollow.is_known(tensor.data_ptr(), tensor.numel() * tensor.element_size())
+
+
 def _fit(names, stopped):
     from . import imported
     from .fit import start
@@ -78,7 +86,7 @@ def _fit(names, stopped):
     chosen = None if names == "watch" else names.split(",")
     start.start(imports.after, chosen, settings.record_folder(), settings.number(settings.FIT_STOP, 0),
                 counts=settings.flag(settings.FIT_COUNTS), draws=os.environ.get(settings.FIT_DRAWN),
-                leaves_draws=bool(os.environ.get(settings.APART)), imported=imported, stopped=stopped)
+                leaves_draws=bool(os.environ.get(settings.APART)), imported=imported, stopped=stopped, knows=_knows)
 
 
 def start(stopped=None):

@@ -32,7 +32,7 @@ class Sdpa(Switch):
             return self.lacks('attention is chosen as the model is made: try from_pretrained(..., attn_implementation="sdpa")')
         self.applies(where, 'from_pretrained(..., attn_implementation="sdpa")')
         if is_called:
-            self.writes(where, edits.before_loop('%s.set_attn_implementation("sdpa")'))
+            self.writes_into(where, edits.before_loop('%s.set_attn_implementation("sdpa")'))
         if self.is_on:
             model.set_attn_implementation("sdpa")
         return None
@@ -47,7 +47,7 @@ class NoCache(Switch):
             return self.lacks("use_cache is off")
         self.applies(where, "before the loop: model.config.use_cache = False")
         if is_called:
-            self.writes(where, edits.before_loop("%s.config.use_cache = False"))
+            self.writes_into(where, edits.before_loop("%s.config.use_cache = False"))
         if self.is_on:
             model.config.use_cache = False
         return None

@@ -1,4 +1,8 @@
-"""A batch in parts, whose gradients add up: half, a quarter, an eighth of it at a time. Or one of another size."""
+"""A batch in parts, whose gradients add up: half, a quarter, an eighth of it at a time. Or one of another size.
+
+A loss that is a mean over what it counts (tokens, pixels, all but ignore_index) is that of the whole batch only where each part
+counts its share: else the change alters results. What is counted is looked at in the run as it is.
+"""
 
 from . import edits, lines
 from .change import Change
@@ -10,6 +14,8 @@ class Parts(Change):
     without = "no DataLoader is iterated for training"
     count = 1
     loop = trainer = None
+    samples = 0  # of a batch
+    is_counted = False  # a loss is a mean over more than samples
     sites = ()  # of a plain loop: the DataLoader that is made, the loop
 
     def __init__(self, program, is_on):
@@ -17,12 +23,13 @@ class Parts(Change):
         self.backward, self.waiting = None, {}  # places in that loop; of what waits for the last part
 
     def on_trainer(self, arguments, where):
-        size = arguments.per_device_train_batch_size
+        size = self.samples = arguments.per_device_train_batch_size
         if size < self.count:
             return self.lacks("the batch is %d" % size)
         size, steps = -(-size // self.count), arguments.gradient_accumulation_steps * self.count
         self.applies(where, "per_device_train_batch_size=%d, gradient_accumulation_steps=%d" % (size, steps))
-        self.writes(where, edits.keywords(per_device_train_batch_size=str(size), gradient_accumulation_steps=str(steps)))
+        name = type(arguments).__name__
+        self.writes_into(where, edits.keywords(name, per_device_train_batch_size=str(size), gradient_accumulation_steps=str(steps)))
         if self.is_on:
             arguments.per_device_train_batch_size, arguments.gradient_accumulation_steps = size, steps
         return None
@@ -38,13 +45,14 @@ class Parts(Change):
             return self.lacks("the DataLoader's batches are of a sampler of its own")
         if sampler.batch_size < self.count:
             return self.lacks("the batch is %d" % sampler.batch_size)
+        self.samples = sampler.batch_size
         size = -(-sampler.batch_size // self.count)
         self.applies(
             self.trainer,
             "Trainer(accumulate_grad_batches=%d)" % self.count,
             "DataLoader(batch_size=%d) in place of %d" % (size, sampler.batch_size),
         )
-        self.writes(self.trainer, edits.keywords(accumulate_grad_batches=str(self.count)))
+        self.writes_into(self.trainer, edits.keywords("Trainer", accumulate_grad_batches=str(self.count)))
         self.writes(self.program.loaders.get(loader), edits.smaller_batch(self.count))
         if self.is_on:
             vars(loader)["batch_sampler"] = data.BatchSampler(sampler.sampler, size, sampler.drop_last)
@@ -58,6 +66,7 @@ class Parts(Change):
         size = getattr(loader.batch_sampler, "batch_size", None)
         if size is not None and size < self.count:
             return self.lacks("the batch is %d" % size)
+        self.samples = size or 0
         to = "" if size is None else " (batch_size=%d in place of %d)" % (-(-size // self.count), size)
         self.loop = (
             where,
@@ -93,6 +102,30 @@ class Parts(Change):
     def on_model(self, module, where):
         self.mark_norms(module)
 
+    def on_mean(self, targets, ignored):
+        """A loss is a mean over the targets but those ignored. Their values are looked at where they are there."""
+        if self.is_on or not self.samples or targets.is_floating_point() or self.also_alters == COUNTS:
+            return
+        samples = targets.shape[0] if targets.dim() > 1 else self.samples
+        self.is_counted = self.is_counted or targets.numel() > samples
+        values = self.program.values_of(targets)
+        if values is None or values.numel() % samples:
+            return
+        size = -(-samples // self.count) * (values.numel() // samples)
+        parts = values.reshape(-1).ne(ignored).split(size)
+        shares = [(int(part.sum()), part.numel()) for part in parts]
+        if any(counted * shares[0][1] != shares[0][0] * of for counted, of in shares):
+            self.mark_counts()
+
+    def on_end(self):
+        if self.is_counted and self.program.lengths_vary():
+            self.mark_counts()  # parts are as long as their own longest sample
+
+    def mark_counts(self):
+        if self.also_alters:
+            self.costs += "; batch norm counts each part"
+        self.also_alters = COUNTS
+
     def on_step(self, optimizer, where):
         self.on_waiting(where)
         if not self.is_on and not self.program.has_trainer and self.program.most_backwards > 1:
@@ -111,6 +144,7 @@ class Eighth(Parts):
     name, title, price, count = "eighth-batch", "an eighth of the batch, accumulated 8 times", 60, 8
 
 
+COUNTS = "loss-weights"
 ORDINALS = {2: "2nd", 4: "4th", 8: "8th"}
 
 

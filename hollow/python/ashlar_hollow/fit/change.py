@@ -41,6 +41,10 @@ class Change(object):
         """What edits.py makes, of the call that is under way there."""
         self.written.setdefault(lines.key(where), edit)
 
+    def writes_into(self, where, edit):
+        """The same of a call that must be the one meant: where a library makes that one, the program's own is another."""
+        self.writes(where, edit if getattr(where, "is_own", False) else edits.nowhere)
+
     def edits(self):
         """(edit, its places) of each, for patch.py."""
         return [(edits.at_call(edit), [where]) for (where, _), edit in self.written.items()]
@@ -97,6 +101,12 @@ class Change(object):
     def on_lightning(self, given, where):
         """A Trainer of Lightning is about to be made; `given` is its arguments by name."""
 
+    def on_accelerator(self, given, where):
+        """An Accelerator of accelerate is about to be made; `given` is its arguments by name."""
+
+    def on_autocast(self, where):
+        """Amid the outermost module's call, with gradients on, autocast is entered."""
+
     def on_lightning_loader(self, loader):
         """The DataLoader that Lightning's Trainer trains with, before it is iterated."""
 
@@ -136,6 +146,9 @@ class Change(object):
 
     def on_loss(self, original, where, *args, **kwargs):
         """Before cross_entropy. What is in its place, or None."""
+
+    def on_mean(self, targets, ignored):
+        """Before a loss that is a mean over its targets, but for those of the value `ignored`."""
 
     def on_backward(self, loss, where):
         """Before it. The tensor that goes backward."""

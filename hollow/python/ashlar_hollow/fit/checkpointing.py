@@ -25,7 +25,8 @@ class Blocks(Change):
         if not self.takes_switch:
             return self.lacks("the framework's switch takes all blocks")
         self.applies(where, 'gradient_checkpointing=True, gradient_checkpointing_kwargs={"use_reentrant": False}')
-        self.writes(where, edits.keywords(gradient_checkpointing="True", gradient_checkpointing_kwargs='{"use_reentrant": False}'))
+        switch = dict(gradient_checkpointing="True", gradient_checkpointing_kwargs='{"use_reentrant": False}')
+        self.writes_into(where, edits.keywords(type(arguments).__name__, **switch))
         if self.is_on:
             arguments.gradient_checkpointing = True
             arguments.gradient_checkpointing_kwargs = {"use_reentrant": False}
@@ -35,9 +36,11 @@ class Blocks(Change):
         if self.program.has_trainer:
             return None
         self.mark_norms(module)  # a forward pass that runs twice counts its batch twice
-        owner = next((one for one in module.modules() if _has_switch(one)), None)
+        owner, switch = next(((one, switch_of(one)) for one in module.modules() if switch_of(one)), (None, None))
         if owner is not None:
-            return self.by_switch(owner, owner is module, where)
+            return self.by_switch(owner, switch, owner is module, where)
+        if _is_on(module):
+            return self.lacks("already on")
         found = repeated(module)
         if not found:
             return self.lacks("no repeated blocks")
@@ -57,16 +60,18 @@ class Blocks(Change):
                     self.wrap(block)
         return None
 
-    def by_switch(self, owner, is_called, where):
-        if getattr(owner, "is_gradient_checkpointing", False):
+    def by_switch(self, owner, switch, is_called, where):
+        if _is_on(owner):
             return self.lacks("already on")
         if not self.takes_switch:
             return self.lacks("the model's switch takes all blocks")
-        self.applies(where, 'before the loop: model.gradient_checkpointing_enable({"use_reentrant": False})')
+        name, given = switch
+        call = "%%s.%s(%s)" % (name, '{"use_reentrant": False}' if given else "")
+        self.applies(where, "before the loop: " + call % "model")
         if is_called:
-            self.writes(where, edits.before_loop('%s.gradient_checkpointing_enable({"use_reentrant": False})'))
+            self.writes_into(where, edits.before_loop(call))
         if self.is_on:
-            owner.gradient_checkpointing_enable({"use_reentrant": False})
+            getattr(owner, name)(*given)
         return None
 
     def wrap(self, block):
@@ -124,8 +129,10 @@ class Heaviest(Blocks):
         return [int(part) for part in parts] if all(part.isdigit() for part in parts) else None
 
     def on_model(self, module, where):
-        if self.program.has_trainer or any(_has_switch(one) for one in module.modules()):
+        if self.program.has_trainer or any(switch_of(one) for one in module.modules()):
             return self.lacks("the framework's switch takes all blocks")
+        if _is_on(module):
+            return self.lacks("already on")
         blocks = [block for _, blocks in repeated(module) for block in blocks]
         if not blocks:
             return self.lacks("no repeated blocks")
@@ -198,8 +205,18 @@ def checkpointed(torch, forward, called):
     return call
 
 
-def _has_switch(module):
-    return getattr(module, "supports_gradient_checkpointing", False) and hasattr(module, "gradient_checkpointing_enable")
+def switch_of(module):
+    """(the method, what it is given), of a model of transformers or of diffusers that takes it; else None."""
+    if getattr(module, "supports_gradient_checkpointing", False) and hasattr(module, "gradient_checkpointing_enable"):
+        return "gradient_checkpointing_enable", ({"use_reentrant": False},)
+    if getattr(module, "_supports_gradient_checkpointing", False) and hasattr(module, "enable_gradient_checkpointing"):
+        return "enable_gradient_checkpointing", ()
+    return None
+
+
+def _is_on(module):
+    """By a switch of one of its modules, as those of transformers, diffusers and timm have it."""
+    return any(getattr(one, name, False) is True for one in module.modules() for name in ("gradient_checkpointing", "grad_checkpointing"))
 
 
 def _is_checkpointed(block):

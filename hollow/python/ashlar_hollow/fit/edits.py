@@ -7,6 +7,7 @@ Each of these makes such an edit, or is one. What they write does what the chang
 """
 
 import ast
+import builtins
 
 LOOPS = (ast.For, ast.While)
 
@@ -21,11 +22,16 @@ def at_call(edit):
     return placed
 
 
-def keywords(**given):
-    """Arguments by name, in the place of those of the same name."""
+def nowhere(source, call):
+    """It cannot be written."""
+    return None
+
+
+def keywords(function, **given):
+    """Arguments by name of a call of that name, in the place of those of the same name."""
 
     def edit(source, call):
-        if any(one.arg is None for one in call.keywords):
+        if _last(call.func) != function or any(one.arg is None for one in call.keywords):
             return None  # what **options has is not known
         known = {one.arg: one.value for one in call.keywords}
         pieces = [source.replaced(known[name], text) for name, text in given.items() if name in known]
@@ -36,8 +42,13 @@ def keywords(**given):
 
 
 def behind(text):
-    """Right behind the call: ".cpu()"."""
-    return lambda source, call: [(source.end(call), source.end(call), text.encode())]
+    """Right behind the call of a module: ".cpu()"."""
+
+    def edit(source, call):
+        is_module = not (isinstance(call.func, ast.Name) and hasattr(builtins, call.func.id))  # map() gives something else
+        return [(source.end(call), source.end(call), text.encode())] if is_module else None
+
+    return edit
 
 
 def ahead(methods, text, module):
@@ -265,6 +276,8 @@ def smaller_batch(count):
     """batch_size of a DataLoader."""
 
     def edit(source, call):
+        if _last(call.func) != "DataLoader":
+            return None
         size = next((one.value for one in call.keywords if one.arg == "batch_size"), None)
         if size is None and len(call.args) > 1:
             size = call.args[1]

@@ -43,7 +43,7 @@ class OnHost(Change):
             "before the model moves: for one in (%s): stay_on_host(one), with" % ", ".join("model." + name if name else "model" for name, _ in alone),
             *SOURCE.splitlines()
         )
-        self.writes(where, edits.beside(("cuda", "to"), "\n".join("stay_on_host(%s)" % _path(name) for name, _ in alone), "", "stay_on_host", SOURCE))
+        self.writes_into(where, edits.beside(("cuda", "to"), "\n".join("stay_on_host(%s)" % _path(name) for name, _ in alone), "", "stay_on_host", SOURCE))
         if self.is_on:
             if self.stay is None:
                 names = {}

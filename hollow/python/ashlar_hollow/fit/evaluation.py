@@ -41,13 +41,14 @@ class OutputsToHost(Change):
 
     def __init__(self, program, is_on):
         Change.__init__(self, program, is_on)
-        self.trainer = None
-        self.kept = []  # of the calls before, weakly
+        self.trainer = self.kind = None  # where its arguments are made, and of which class
+        self.kept = []  # of each call before, its tensors, weakly
+        self.on_device = None
 
     def on_trainer(self, arguments, where):
         if arguments.eval_accumulation_steps is not None:
             return self.lacks("already on: %s" % where)
-        self.trainer = where
+        self.trainer, self.kind = where, type(arguments).__name__
         if self.is_on:
             arguments.eval_accumulation_steps = 1
         return None
@@ -55,20 +56,55 @@ class OutputsToHost(Change):
     def on_call(self, module, trains, where):
         if not trains and self.program.has_trainer and self.trainer is not None:
             self.applies(self.trainer, "eval_accumulation_steps=1")
-            self.writes(self.trainer, edits.keywords(eval_accumulation_steps="1"))
+            self.writes_into(self.trainer, edits.keywords(self.kind, eval_accumulation_steps="1"))
 
     def on_output(self, module, output, trains, where):
         torch = self.program.torch
-        if trains or self.program.has_trainer or not isinstance(output, torch.Tensor) or not output.is_cuda:
+        if trains or self.program.has_trainer:
             return output
-        self.kept = [one for one in self.kept if one() is not None]
-        if self.is_on or len(self.kept) > 1:  # that of the last call waits for this one to take its name
-            self.applies(where, "append(output.cpu()) in place of append(output)")
-            self.writes(where, edits.behind(".cpu()"))
+        parts = {name: one for name, one in parts_of(torch, output).items() if one.is_cuda}
+        self.kept = [call for call in self.kept if alive(call)]
+        if "" in parts and self.is_on:
+            self.found(output, "", where)
+        elif parts and len(self.kept) > 1:  # that of the last call waits for this one to take its name
+            self.found(output, next(iter(alive(self.kept[0]))), where)
+        if self.is_on and parts:
+            self.on_device = None if isinstance(output, torch.Tensor) else parts  # as a variable has it, until the next ones are there
+            parts = {name: one.cpu() for name, one in parts.items()}
+            output = with_parts(output, parts)
+        self.kept.append({name: weakref.ref(one) for name, one in parts.items()})
         if self.is_on:
-            output = output.cpu()
-        self.kept.append(weakref.ref(output))
-        if self.is_on:
-            kept = [one for one in (one() for one in self.kept) if one is not None]
-            self.host_bytes = max(self.host_bytes, sum(one.numel() * one.element_size() for one in kept))
+            self.host_bytes = max(self.host_bytes, sum(one.numel() * one.element_size() for call in self.kept for one in alive(call).values()))
         return output
+
+    def found(self, output, name, where):
+        if name == "":
+            self.applies(where, "append(output.cpu()) in place of append(output)")
+            return self.writes_into(where, edits.behind(".cpu()"))
+        part = "output.%s" % name if isinstance(name, str) and type(output) is not dict else "output[%r]" % (name,)
+        self.applies(where, "append(%s.cpu()) in place of append(%s)" % (part, part))
+        return self.writes(where, edits.nowhere)  # where it is taken out of the output is not known
+
+
+def parts_of(torch, output):
+    """The tensors that an output is, as "", or has, by their names or places."""
+    if isinstance(output, torch.Tensor):
+        return {"": output}
+    named = output.items() if isinstance(output, dict) else enumerate(output) if isinstance(output, (list, tuple)) else ()
+    return {name: one for name, one in named if isinstance(one, torch.Tensor)}
+
+
+def with_parts(output, parts):
+    """The same output with these in their places."""
+    if "" in parts:
+        return parts[""]
+    if isinstance(output, dict):
+        for name, one in parts.items():
+            output[name] = one
+        return output
+    made = [parts.get(place, one) for place, one in enumerate(output)]
+    return type(output)(*made) if hasattr(output, "_fields") else type(output)(made)
+
+
+def alive(call):
+    return {name: one() for name, one in call.items() if one() is not None}

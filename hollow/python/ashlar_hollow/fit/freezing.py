@@ -28,7 +28,7 @@ class FirstHalf(Change):
         )
         text = self.text(module, name, frozen, embeddings)
         if text is not None:
-            self.writes(where, edits.before_loop(text, "torch" if embeddings else None, "frozen"))
+            self.writes_into(where, edits.before_loop(text, "torch" if embeddings else None, "frozen"))
         if self.is_on:
             for one in embeddings + frozen:
                 one.requires_grad_(False)

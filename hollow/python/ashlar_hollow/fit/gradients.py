@@ -12,7 +12,7 @@ class SetToNone(Change):
     def on_zero_grad(self, set_to_none, where):
         if not set_to_none:
             self.applies(where, "zero_grad(set_to_none=True)")
-            self.writes(where, edits.keywords(set_to_none="True"))
+            self.writes_into(where, edits.keywords("zero_grad", set_to_none="True"))
         return True if self.is_on else set_to_none
 
 

@@ -3,6 +3,7 @@
 Nothing of PyTorch, of Python's own library, of what pip installs, or of ours is the program's.
 """
 
+import functools
 import itertools
 import os
 import sys
@@ -15,10 +16,15 @@ LIBRARIES = tuple(
 INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep, os.sep + "ashlar_hollow" + os.sep)
 
 
+@functools.lru_cache(maxsize=None)
+def is_ours(filename):
+    return os.path.abspath(filename).startswith(HERE)
+
+
 def is_program(filename):
     if filename.startswith("<") or any(part in filename for part in INSTALLED):
         return False
-    if os.path.abspath(filename).startswith(HERE):
+    if is_ours(filename):
         return False
     return not os.path.realpath(filename).startswith(LIBRARIES)
 
@@ -30,6 +36,7 @@ class Place(str):
     """The line, with the instruction that is under way there."""
 
     code = at = None
+    is_own = False  # what it calls is what was asked for; else a library lies between
 
 
 def key(place):
@@ -48,7 +55,12 @@ def span(place):
 
 def frame():
     """The nearest that is the program's; None where none is."""
-    frame = sys._getframe(1)
+    return _nearest()[0]
+
+
+def _nearest():
+    """(that frame, the one that it called)."""
+    frame, called = sys._getframe(1), None
     while frame is not None:
         name = frame.f_code.co_filename
         if name not in _known:
@@ -57,19 +69,27 @@ def frame():
             except (OSError, ValueError):
                 _known[name] = False
         if _known[name]:
-            return frame
-        frame = frame.f_back
-    return None
+            return frame, called
+        frame, called = frame.f_back, frame
+    return None, None
 
 
-def where():
-    """None where no frame is the program's."""
-    nearest = frame()
+def where(owner=None):
+    """None where no frame is the program's. `owner`: the object whose method it calls, which a library's class may have overridden."""
+    nearest, called = _nearest()
     if nearest is None:
         return None
     place = Place("%s:%d" % (_shown(nearest.f_code.co_filename), nearest.f_lineno))
     place.code, place.at = nearest.f_code, nearest.f_lasti
+    place.is_own = called is not None and (is_ours(called.f_code.co_filename) or owner is not None and _first(called) is owner)
     return place
+
+
+def _first(frame):
+    """What a function was given first."""
+    name = next(iter(frame.f_code.co_varnames), None)
+    value = frame.f_locals.get(name)
+    return value[0] if isinstance(value, tuple) and value else value
 
 
 def _shown(filename):

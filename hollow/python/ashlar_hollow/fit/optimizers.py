@@ -7,54 +7,83 @@ import inspect
 from . import edits
 from .change import Change
 
+WITHOUT = "no optimizer of torch.optim is made"
+ADAMS = ("Adam", "AdamW")
 
-class Optimizers(Change):
-    group = "optimizer"
-    without = "no optimizer of torch.optim is made"
-    argument = ""  # that the class must take
+class Switched(Change):
+    """The optimizer, or the one in its place, with another value of an argument. What transformers' Trainer makes is chosen where its
+    arguments are."""
+
+    group = "step"
+    without = WITHOUT
+    argument, value = "", None
+    trainer = (None, None, None)  # where its arguments are made, of which class, and the optimizer that they name
+
+    def on_trainer(self, arguments, where):
+        self.trainer = (where, type(arguments).__name__, name_of(arguments))
 
     def on_optimizer(self, optimizer, kind, given, where):
-        taken = inspect.signature(kind.__init__).parameters
-        name = kind.__name__
-        if self.argument and self.argument not in taken:
-            return self.lacks("%s has no %s" % (name, self.argument))
-        if self.argument and given.get("fused"):
-            return self.lacks("fused=True: %s" % where)
-        return self.change(optimizer, kind, given, where)
+        made = next((one.kind_of(kind.__name__) for one in self.program.changes if isinstance(one, Other) and one.replaces(kind)), kind)
+        if self.argument not in inspect.signature(made.__init__).parameters:
+            return self.lacks("%s has no %s" % (made.__name__, self.argument))
+        why = "fused=True" if given.get("fused") else self.why_kept(given)
+        if why is not None:
+            return self.lacks("%s: %s" % (why, where))
+        if self.program.has_trainer and not getattr(where, "is_own", False):
+            if not self.by_trainer(kind, where):
+                return None
+        else:
+            self.applies(where, "%s(..., %s=%s)" % (kind.__name__, self.argument, self.value))
+            self.writes_into(where, edits.keywords(kind.__name__, **{self.argument: str(self.value)}))
+        if self.is_on:
+            given[self.argument] = self.value
+        return None
 
-    def change(self, optimizer, kind, given, where):
+    def why_kept(self, given):
+        """Why its value stays, in a few words, or None."""
+        raise NotImplementedError
+
+    def by_trainer(self, kind, where):
+        """Says what its user writes; whether there is something."""
         raise NotImplementedError
 
 
-class Fused(Optimizers):
+class Fused(Switched):
     name, title = "fused-optimizer", "the optimizer's fused step, which has no temporaries"
-    argument = "fused"
+    argument, value = "fused", True
     price = 1
 
-    def change(self, optimizer, kind, given, where):
-        if given.get("foreach"):
-            return self.lacks("foreach=True is given: %s" % where)
-        self.applies(where, "%s(..., fused=True)" % kind.__name__)
-        self.writes(where, edits.keywords(fused="True"))
-        if self.is_on:
-            given["fused"] = True
-        return None
+    def why_kept(self, given):
+        return "foreach=True is given" if given.get("foreach") else None
+
+    def by_trainer(self, kind, where):
+        place, name, optimizer = self.trainer
+        if optimizer != "adamw_torch" or kind.__name__ != "AdamW":
+            self.lacks("optim=%r has no fused one: %s" % (optimizer, place))
+            return False
+        self.applies(place, '%s(optim="adamw_torch_fused")' % name)
+        self.writes_into(place, edits.keywords(name, optim='"adamw_torch_fused"'))
+        return True
 
 
-class NoForeach(Optimizers):
+class NoForeach(Switched):
     name, title = "no-foreach", "the optimizer's step parameter by parameter"
-    argument = "foreach"
+    argument, value = "foreach", False
     price = 15
     costs = "more time in the optimizer's step"
 
-    def change(self, optimizer, kind, given, where):
-        if given.get("foreach") is False:
-            return self.lacks("already on: %s" % where)
-        self.applies(where, "%s(..., foreach=False)" % kind.__name__)
-        self.writes(where, edits.keywords(foreach="False"))
-        if self.is_on:
-            given["foreach"] = False
-        return None
+    def why_kept(self, given):
+        return "already on" if given.get("foreach") is False else None
+
+    def by_trainer(self, kind, where):
+        self.applies(where, "Trainer(..., optimizers=(torch.optim.%s(model.parameters(), ..., foreach=False), None))" % kind.__name__)
+        self.writes(where, edits.nowhere)  # its other arguments are those of TrainingArguments
+        return True
+
+
+def name_of(arguments):
+    """Of transformers' optimizer."""
+    return str(getattr(arguments.optim, "value", arguments.optim))
 
 
 # What runs, and what the user writes.
@@ -106,7 +135,9 @@ class StatesToHost(Change):
         return sum(one.numel() * one.element_size() for one in states if self.program.torch.is_tensor(one) and one.dim() > 0)
 
 
-class Other(Optimizers):
+class Other(Change):
+    group = "optimizer"
+    without = WITHOUT
     alters = "optimizer"
     lessens = ("states",)
     costs = "another optimizer: other results"
@@ -116,13 +147,13 @@ class Other(Optimizers):
     trainers = ""  # its name among transformers' optimizers
 
     def on_trainer(self, arguments, where):
-        optimizer = str(getattr(arguments.optim, "value", arguments.optim))
+        optimizer = name_of(arguments)
         if not optimizer.startswith("adamw_torch"):
             return self.lacks("optim=%r: %s" % (optimizer, where))
         if self.kind_of("AdamW") is None:
             return self.lacks(self.without_kind)
         self.applies(where, 'optim="%s"' % self.trainers)
-        self.writes(where, edits.keywords(optim='"%s"' % self.trainers))
+        self.writes_into(where, edits.keywords(type(arguments).__name__, optim='"%s"' % self.trainers))
         if self.is_on:
             arguments.optim = self.trainers
         return None
@@ -135,20 +166,25 @@ class Other(Optimizers):
     def without_kind(self):
         return "this PyTorch has no %s" % self.other
 
-    def change(self, optimizer, kind, given, where):
+    def replaces(self, kind):
+        """It is on, and is made in the place of that class."""
+        return self.is_on and not self.program.has_trainer and kind.__name__ in ADAMS and self.kind_of(kind.__name__) is not None
+
+    def on_optimizer(self, optimizer, kind, given, where):
         if self.program.has_trainer:
             return None
-        if kind.__name__ not in ("Adam", "AdamW"):
+        if kind.__name__ not in ADAMS:
             return self.lacks("no Adam")
         other = self.kind_of(kind.__name__)
         if other is None:
             return self.lacks(self.without_kind)
         new = "%s.%s" % (self.library, other.__name__)
         self.applies(where, "%s(...) in place of %s" % (new, kind.__name__))
-        self.writes(where, edits.renamed(kind.__name__, new, self.library.partition(".")[0], self.kept, self.by_place))
+        self.writes_into(where, edits.renamed(kind.__name__, new, self.library.partition(".")[0], self.kept, self.by_place))
         if self.is_on:
             optimizer.__class__ = other
-            for name in [one for one in given if one not in self.kept]:
+            switches = {"fused", "foreach"} & set(inspect.signature(other.__init__).parameters)
+            for name in [one for one in given if one not in self.kept and one not in switches]:
                 del given[name]
         return None
 

@@ -1,5 +1,7 @@
 """Sixteen bits: autocast around the forward pass and the loss, from the outermost module's call until backward; or weights."""
 
+import os
+
 from . import edits, lines
 from .change import Change
 
@@ -17,16 +19,20 @@ class Autocast(Change):
         self.context = None  # of the forward pass under way
         self.scaler = None
         self.began, self.stretches = None, {}  # (the call, backward) of each, by their places
+        self.accelerator = None  # where accelerate's is made
 
     def kind(self):
         return "bfloat16" if has_bf16(self.program.torch) else "float16"
 
+    def short_kind(self):
+        return "bf16" if self.kind() == "bfloat16" else "fp16"
+
     def on_trainer(self, arguments, where):
         if arguments.bf16 or arguments.fp16:
             return self.lacks("already on: %s" % where)
-        kind = "bf16" if self.kind() == "bfloat16" else "fp16"
+        kind = self.short_kind()
         self.applies(where, "%s=True" % kind)
-        self.writes(where, edits.keywords(**{kind: "True"}))
+        self.writes_into(where, edits.keywords(type(arguments).__name__, **{kind: "True"}))
         if self.is_on:
             setattr(arguments, kind, True)
         return None
@@ -36,10 +42,24 @@ class Autocast(Change):
             return self.lacks("precision=%r: %s" % (given["precision"], where))
         kind = "bf16-mixed" if self.kind() == "bfloat16" else "16-mixed"
         self.applies(where, 'Trainer(precision="%s")' % kind)
-        self.writes(where, edits.keywords(precision='"%s"' % kind))
+        self.writes_into(where, edits.keywords("Trainer", precision='"%s"' % kind))
         if self.is_on:
             given["precision"] = kind
         return None
+
+    def on_accelerator(self, given, where):
+        kind = given.get("mixed_precision") or os.environ.get("ACCELERATE_MIXED_PRECISION") or "no"
+        if str(kind) != "no":
+            return self.refuses("mixed_precision=%r: %s" % (str(kind), where))
+        self.accelerator = where
+        if self.is_on:
+            given["mixed_precision"] = self.short_kind()
+        return None
+
+    def on_autocast(self, where):
+        """Amid a call that trains: a model's own, around its forward pass or a part of it."""
+        if not self.is_on:
+            self.refuses("already on in the forward pass: %s" % where)
 
     def on_model(self, module, where):
         torch = self.program.torch
@@ -50,6 +70,10 @@ class Autocast(Change):
         kinds = {one.dtype for one in module.parameters()}
         if not kinds & {torch.float32}:
             return self.lacks("the parameters are not float32")
+        if self.program.is_prepared(module):
+            self.applies(self.accelerator, 'Accelerator(mixed_precision="%s")' % self.short_kind())
+            self.writes_into(self.accelerator, edits.keywords("Accelerator", mixed_precision='"%s"' % self.short_kind()))
+            return None
         kind = self.kind()
         scaler = kind == "float16" and "scaler = torch.amp.GradScaler(): scaler.scale(loss).backward(), scaler.step(optimizer), scaler.update()"
         self.applies(where, 'with torch.autocast("cuda", dtype=torch.%s):  # around the forward pass and the loss' % kind, scaler)
@@ -62,6 +86,8 @@ class Autocast(Change):
     def on_call(self, module, trains, where):
         torch = self.program.torch
         if not self.is_on or not trains or self.has_switch() or not self.is_found or self.context is not None:
+            return
+        if self.program.is_prepared(module):
             return
         kind = self.kind()
         if kind == "float16" and self.scaler is None:
@@ -78,7 +104,7 @@ class Autocast(Change):
         return loss if self.scaler is None else self.scaler.scale(loss)
 
     def edits(self):
-        if self.has_switch():
+        if self.has_switch() or self.written:
             return Change.edits(self)
         if self.scaler is not None or self.context is not None:
             return []  # a scaler has places of its own; and a forward pass without a backward is no stretch
@@ -113,7 +139,7 @@ class Weights(Change):
         if not has_bf16(self.program.torch):
             return self.lacks("the card has no bf16")
         self.applies(where, 'Trainer(precision="bf16-true")')
-        self.writes(where, edits.keywords(precision='"bf16-true"'))
+        self.writes_into(where, edits.keywords("Trainer", precision='"bf16-true"'))
         if self.is_on:
             given["precision"] = "bf16-true"
         return None
@@ -129,7 +155,7 @@ class Weights(Change):
         if not has_bf16(torch):
             return self.lacks("the card has no bf16")
         self.applies(where, "model.to(torch.bfloat16) before it moves to the GPU", "inputs that are floating to torch.bfloat16")
-        self.writes(where, edits.ahead(("cuda", "to"), ".to(torch.bfloat16)", "torch"))
+        self.writes_into(where, edits.ahead(("cuda", "to"), ".to(torch.bfloat16)", "torch"))
         if self.is_on:
             module.to(torch.bfloat16)
             module.register_forward_pre_hook(self.cast, with_kwargs=True)
@@ -154,6 +180,8 @@ class Weights(Change):
         outermost, where = self.called
         if outermost != id(module):
             self.is_sure = self.is_sure and not wide
+        elif wide and not getattr(where, "is_own", False):
+            self.is_sure = False
         elif self.calls.setdefault(lines.key(where), (where, wide))[1] != wide:
             self.is_sure = False
 

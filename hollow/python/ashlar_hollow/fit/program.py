@@ -20,6 +20,7 @@ from . import accumulation, held, lines, samples, table
 KEYS = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
 REQUESTED = ("allocation.all.allocated", "allocated_bytes.all.allocated")
 MOST_REQUESTS = 10000
+MOST_BYTES = 1 << 20  # of a tensor whose values are looked at
 
 
 class Program(object):
@@ -40,6 +41,7 @@ class Program(object):
         self.trains = None  # train() or eval(), whichever was last
         self.has_trainer = False  # of transformers
         self.has_lightning = False
+        self.accelerators = []
         self.modules = set()  # by id
         self.phases = []  # (what was new, steps that were done)
         self.known = set()
@@ -55,6 +57,7 @@ class Program(object):
         self.draws = None  # in a run that keeps or leaves out large random fills
         self.held = held.Held(torch)
         self.failed_step = None
+        self.knows = None  # of a hollow device: whether what a tensor holds was really computed
         self.counter = None  # of operations, in a run that counts them
         self.said = set()
 
@@ -116,12 +119,15 @@ class Program(object):
             if inspect.isclass(kind) and issubclass(kind, optimizer) and kind is not optimizer:
                 self.watch_making(kind)
         _put(torch.nn.functional, "cross_entropy", self.lost)
+        _put(torch.nn.functional, "nll_loss", self.averaged)
         _put(torch.utils.data.DataLoader, "__init__", self.loader_made)
         _put(torch.utils.data.DataLoader, "__iter__", self.iterated)
+        _put(torch.autocast, "__enter__", self.narrowed)
         _put(torch, "save", self.saved)
         self.parts.install()
         after("transformers.training_args", self.watch_trainer)
         after("transformers.generation.utils", self.watch_generation)
+        after("accelerate.accelerator", self.watch_accelerator)
         after("accelerate.data_loader", self.watch_accelerate)
         for package in ("lightning.pytorch", "pytorch_lightning"):
             after(package + ".trainer.trainer", self.watch_lightning)
@@ -203,14 +209,35 @@ class Program(object):
     def moved_to(self, original, module, *args, **kwargs):
         device = self.guarded(lambda: self.torch._C._nn._parse_to(*args, **kwargs)[0])
         if device is not None and device.type == "cuda":
-            self.tell("on_moved", module, lines.where())
+            self.tell("on_moved", module, lines.where(module))
         return original(module, *args, **kwargs)
 
     def moved_to_gpu(self, original, module, device=None):
-        self.tell("on_moved", module, lines.where())
+        self.tell("on_moved", module, lines.where(module))
         return original(module, device)
 
+    def averaged(self, original, *args, **kwargs):
+        self.guarded(self.look_at_loss, *args, **kwargs)
+        return original(*args, **kwargs)
+
+    def look_at_loss(self, input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
+        is_mean = reduction == "mean" and size_average is None and reduce is None
+        if is_mean and self.torch.is_grad_enabled() and isinstance(target, self.torch.Tensor):
+            self.tell("on_mean", target, ignore_index)
+
+    def values_of(self, tensor):
+        """On the host, where they are known: a hollow device computes little. None where they are not, or are many."""
+        if tensor.numel() * tensor.element_size() > MOST_BYTES:
+            return None
+        if not tensor.is_cuda:
+            return tensor
+        if self.knows is None or not tensor.is_contiguous() or not self.knows(tensor):
+            return None
+        with self.torch.utils._python_dispatch._disable_current_modes():
+            return tensor.cpu()
+
     def lost(self, original, *args, **kwargs):
+        self.guarded(self.look_at_loss, *args, **kwargs)
         where = lines.where()
         for change in self.changes:
             loss = self.guarded(change.on_loss, original, where, *args, **kwargs)
@@ -339,6 +366,11 @@ class Program(object):
         made = [self.guarded(change.on_batches, loader, where) for change in self.changes]
         return [call for call in made if call is not None]
 
+    def narrowed(self, original, context):
+        if getattr(self.inside, "depth", 0) and context._enabled and self.torch.is_grad_enabled():
+            self.tell("on_autocast", lines.where())
+        return original(context)
+
     def saved(self, original, *args, **kwargs):
         self.new_phase("a save")
         return original(*args, **kwargs)
@@ -346,19 +378,35 @@ class Program(object):
     def watch_trainer(self, module):
         def filled(original, arguments, *args, **kwargs):
             self.has_trainer = True
-            self.tell("on_trainer", arguments, lines.where())
+            self.tell("on_trainer", arguments, lines.where(arguments))
             return original(arguments, *args, **kwargs)
 
         _put(module.TrainingArguments, "__post_init__", filled)
 
     def watch_generation(self, module):
         def generated(original, model, *args, **given):
-            self.tell("on_generate", model, given, lines.where())
+            self.tell("on_generate", model, given, lines.where(model))
             result = original(model, *args, **given)
             self.tell("on_generated", model, result)
             return result
 
         _put(module.GenerationMixin, "generate", generated)
+
+    def watch_accelerator(self, module):
+        names = [name for name in inspect.signature(module.Accelerator.__init__).parameters][1:]
+
+        def made(original, accelerator, *args, **kwargs):
+            given = dict(zip(names, args))
+            given.update(kwargs)
+            self.tell("on_accelerator", given, lines.where(accelerator))
+            self.accelerators.append(accelerator)
+            return original(accelerator, **given)
+
+        _put(module.Accelerator, "__init__", made)
+
+    def is_prepared(self, module):
+        """By accelerate's prepare()."""
+        return any(module is one for accelerator in self.accelerators for one in getattr(accelerator, "_models", ()))
 
     def watch_accelerate(self, module):
         self.guarded(lambda: _put(module.DataLoaderShard, "__iter__", self.parts.iterate_ahead))
@@ -366,7 +414,7 @@ class Program(object):
     def watch_lightning(self, module):
         def made(original, trainer, *args, **given):
             self.has_lightning = True
-            self.tell("on_lightning", given, lines.where())
+            self.tell("on_lightning", given, lines.where(trainer))
             return original(trainer, *args, **given)
 
         _put(module.Trainer, "__init__", made)

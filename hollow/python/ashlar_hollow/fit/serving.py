@@ -24,7 +24,7 @@ class Cache(Change):
             return self.lacks(why)
         texts = {name: repr(value).replace("'", '"') for name, value in self.given.items()}
         self.applies(where, "generate(..., %s)" % ", ".join("%s=%s" % one for one in texts.items()))
-        self.writes(where, edits.keywords(**texts))
+        self.writes_into(where, edits.keywords("generate", **texts))
         if self.is_on:
             given.update(self.given)
         return None
@@ -89,7 +89,7 @@ class OfModel(Change):
             return self.lacks("no linear layers")
         function = self.source.split("(")[0].split()[-1]
         self.applies(where, self.line, *self.source.splitlines())
-        self.writes(where, edits.beside(("cuda", "to"), "%s(%%s)" % function, "", function, self.source))
+        self.writes_into(where, edits.beside(("cuda", "to"), "%s(%%s)" % function, "", function, self.source))
         if self.is_on:
             if self.make is None:
                 names = {}

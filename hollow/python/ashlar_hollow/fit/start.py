@@ -13,11 +13,12 @@ from .program import Program
 
 
 def start(after, names, folder=None, stop=0, made=None, counts=False, draws=None, leaves_draws=False, imported=None,
-          stopped=None):
+          stopped=None, knows=None):
     def installed(torch):
         program = Program(torch, names, stop)
         program.imported = imported
         program.stopped = stopped
+        program.knows = knows
         if counts:
             program.counter = operations.Counter(program)
         if draws:
