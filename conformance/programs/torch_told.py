@@ -183,9 +183,10 @@ def looks(client):
     yield more.numel()
 
 
-def pages_of_sleep(ours, listener):
+def pages_of_sleep(listener):
     """Who has registered pages with a network, as NCCL does by a tracker, learns that they go at a sleep and come at a wake. Of ours
     alone: python torch_told.py sleep."""
+    ours = sys.modules["ashlar_gpu.torch"]
     with ours.tag("cache"):
         cache = block(30)
     listener.news()
@@ -198,13 +199,18 @@ def pages_of_sleep(ours, listener):
 
 
 if __name__ == "__main__":
+    if "sleep" in sys.argv[1:]:
+        import ashlar_gpu.torch
+
+        os.environ["ASHLAR_TORCH_INTERFACE"] = "native"  # the wrapper of plug-ins takes no tracker
+        ashlar_gpu.torch.install()
     torch.cuda.init()
     with tempfile.TemporaryDirectory() as folder:
         client = compiled(folder)
     client.attach()
     listener, answers = Listener(client), {}
     if "sleep" in sys.argv[1:]:
-        tell("torch_told sleep", pages=pages_of_sleep(sys.modules["ashlar_gpu.torch"], listener))
+        tell("torch_told sleep", pages=pages_of_sleep(listener))
         sys.exit()
     for scene in (come_and_go, across_streams, in_a_pool, out_of_memory, looks):
         answers[scene.__name__] = [(answer, listener.news()) for answer in scene(client)]

@@ -40,8 +40,7 @@ TEST(HolderFixTest, WhatIsKeptGoesToTheHost) {
     EXPECT_THAT(NamedLines(change->sentence, Held("local", "features")), IsEmpty()) << "no element of anything";
   }
   EXPECT_THAT(NamedLines(analyses::changes::kTensorOnHost.sentence, Held("global", "data")),
-              ElementsAre("data = data.cpu().pin_memory()",
-                          "batch = data[part].to(\"cuda\", non_blocking=True)"));
+              ElementsAre("data = data.cpu().pin_memory()", "batch = data[part].to(\"cuda\", non_blocking=True)"));
 }
 
 TEST(HolderFixTest, NoNameThatAProgramCannotWriteThere) {
