@@ -243,6 +243,8 @@ std::vector<std::string> FitRemarks(const FitAnswer& a) {
   if (a.varied.has_value()) {
     if (a.varied->is_over) out.push_back("the time was up before the search was at its end: --budget gives more");
     if (!a.varied->where.empty()) out.push_back(absl::StrCat("the batch is made at ", a.varied->where));
+    if (!a.workspaces.empty()) out.push_back(a.workspaces);
+    AddKeptAway(a, out);
     return out;
   }
   if (a.stop_step.has_value() && a.base.verdict != FitVerdict::kFits) {

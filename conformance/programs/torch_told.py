@@ -202,8 +202,7 @@ if __name__ == "__main__":
     if "sleep" in sys.argv[1:]:
         import ashlar_gpu.torch
 
-        os.environ["ASHLAR_TORCH_INTERFACE"] = "native"  # the wrapper of plug-ins takes no tracker
-        ashlar_gpu.torch.install()
+        ashlar_gpu.torch.install(interface="native")  # the wrapper of plug-ins takes no tracker
     torch.cuda.init()
     with tempfile.TemporaryDirectory() as folder:
         client = compiled(folder)

@@ -260,6 +260,8 @@ TEST(FitReportTest, SaysTheLargestValueAndThatTheNextOneFails) {
   }
   EXPECT_THAT(text, Not(HasSubstr("CHANGES")));
   EXPECT_THAT(report::ToMarkdown(answer), HasSubstr("| 25 | - | fails at step 1 |"));
+  answer.kept_away = {"out/model.pt"};
+  EXPECT_THAT(InOneLine(report::ToText(answer)), HasSubstr("not written by the runs that followed: out/model.pt"));
   answer.varied->next.reset();
   answer.varied->is_over = true;
   EXPECT_THAT(InOneLine(report::ToText(answer)), AllOf(HasSubstr("no larger one was run"), HasSubstr("--budget")));
