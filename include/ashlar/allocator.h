@@ -179,7 +179,7 @@ class ASHLAR_EXPORT Allocator {
   // kFailedPrecondition: the pool has no route.
   absl::Status EndPool(PoolId pool);
   // A graph is captured from now on through the pool's plain route, which becomes a RouteKind::kCapture; or no more,
-  // and the route is plain again. kFailedPrecondition: the pool has no such route.
+  // and the route is plain again. kFailedPrecondition: the pool has no such route; kInvalidArgument: it has a tag.
   absl::Status BeginCapture(PoolId pool);
   absl::Status EndCapture(PoolId pool);
 

@@ -193,6 +193,9 @@ class FitTest(unittest.TestCase):
     count = 0
 
     def setUp(self):
+        import torch
+
+        torch.set_num_threads(1)  # a forked child waits for ever for the threads of its parent's OpenMP
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
