@@ -17,11 +17,6 @@ constexpr char kRecordLibrary[] = "libashlar_record.so";
 constexpr char kAuditLibrary[] = "libashlar_audit.so";
 constexpr char kServeLibrary[] = "libashlar_serve.so";
 constexpr char kVariable[] = "ASHLAR_HOLLOW_LIB";
-#if defined(__x86_64__) || defined(__aarch64__)
-constexpr bool kHasAuditLibrary = true;
-#else
-constexpr bool kHasAuditLibrary = false;
-#endif
 
 bool Exists(const fs::path& path) {
   std::error_code error;
@@ -100,9 +95,7 @@ absl::StatusOr<HollowFiles> FindHollowFiles() {
   }
   const absl::StatusOr<std::string> python = FindPythonFolder();
   if (!python.ok()) return python.status();
-  const fs::path audit = library.parent_path() / kAuditLibrary;
-  if (kHasAuditLibrary && !Exists(audit)) return Missing(audit);
-  return HollowFiles{library.string(), drivers.string(), *python, kHasAuditLibrary ? audit.string() : ""};
+  return HollowFiles{library.string(), drivers.string(), *python, FoundBeside(kAuditLibrary)};
 }
 
 namespace {

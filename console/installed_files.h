@@ -17,7 +17,7 @@ struct HollowFiles {
   std::string library;
   std::string drivers;
   std::string python;
-  std::string audit;  // libashlar_audit.so; empty on a processor that it is not made for
+  std::string audit;  // libashlar_audit.so; empty where it is not there: a linked in runtime is not served
 };
 
 // NotFound, in one line, where a part is missing.
