@@ -395,7 +395,8 @@ void AddFit(CommandLine& line, std::vector<std::string> program) {
   AddMachineFlags(app, flags->machine);
   AddHollowFlags(app, flags->settings);
   app.Add("--allow", flags->allow,
-          "kinds of altered results that a set may have: precision,optimizer,batch-norm,loss-weights")
+          "kinds of altered results that a set may have, with commas: precision, optimizer, batch-norm, "
+          "loss-weights")
       .Takes("KINDS")
       .NotEmpty();
   app.Add("--only", flags->only, "changes to try, and no others: half-batch,checkpointing").Takes("CHANGES").NotEmpty();
