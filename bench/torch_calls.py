@@ -20,14 +20,13 @@ import os
 import pathlib
 import platform
 import statistics
-import subprocess
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
 
 import torch
+import torch_client
 
 from ashlar_gpu import _library as c
 from ashlar_gpu import _torch_native, _torch_plugin, _torch_settings
@@ -43,17 +42,8 @@ SUBJECTS = ("own", "ours", "in the wrapper", "alone")
 PAIRS, ROUNDS = 200_000, 5
 
 
-def build(folder):
-    root = pathlib.Path(torch.__file__).parent
-    cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/include"
-    target = os.path.join(folder, "torch_calls.so")
-    abi = int(torch.compiled_with_cxx11_abi())
-    command = ["g++", "-std=c++20", "-O2", "-w", "-shared", "-fPIC", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", f"-I{root}/include",
-               f"-I{cuda}", str(HERE / "torch_calls.cc"), "-o", target, f"-L{root}/lib", "-lc10", "-lc10_cuda", "-ltorch",
-               "-ltorch_cuda", f"-Wl,-rpath,{root}/lib"]
-    environment = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
-    subprocess.run(command, check=True, env=environment)
-    library = ctypes.CDLL(target)
+def build():
+    library = torch_client.load("torch_calls", ["c10", "c10_cuda", "torch", "torch_cuda"])
     library.measure.restype = ctypes.c_double
     library.measure.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t),
                                 ctypes.c_size_t, ctypes.c_uint]
@@ -78,8 +68,7 @@ def main():
     torch.cuda.init()
     torch.cuda.memory._record_memory_history(None)  # `ashlar dry-run` turns it on, at a price
     c.configure_process(_torch_settings.merged(None, torch.__version__))
-    with tempfile.TemporaryDirectory() as folder:
-        library = build(folder)
+    library = build()
     library.use_plugin(_torch_plugin._address("alloc"), _torch_plugin._address("free"))
     library.use_class(_torch_native.Native.load(torch).allocator(), torch.cuda.device_count())
     if measure(library, len(SUBJECTS), 2, FIXED, 10, 1) >= 0:

@@ -13,35 +13,15 @@ import atexit
 import ctypes
 import json
 import os
-import pathlib
 import runpy
-import subprocess
 import sys
-import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
 LEAST_REQUESTS = 500
 
 
 class Counts(ctypes.Structure):
     """As torch_threads.cc has them."""
     _fields_ = [(name, ctypes.c_uint64) for name in ("requests", "handed_over", "within_10us", "within_1us", "beside", "threads")]
-
-
-def attach(folder):
-    import torch
-
-    torch.cuda.init()
-    root = pathlib.Path(torch.__file__).parent
-    target = os.path.join(folder, "torch_threads.so")
-    command = ["g++", "-std=c++20", "-O2", "-w", "-shared", "-fPIC", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
-               f"-I{root}/include", f"-I{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/include", str(HERE / "torch_threads.cc"),
-               "-o", target, f"-L{root}/lib", "-lc10", "-lc10_cuda", f"-Wl,-rpath,{root}/lib"]
-    environment = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
-    subprocess.run(command, check=True, env=environment)
-    library = ctypes.CDLL(target)
-    library.attach()
-    return library
 
 
 def write_counts(library, path, program):
@@ -52,8 +32,12 @@ def write_counts(library, path, program):
 
 
 def run(results, arguments):
-    with tempfile.TemporaryDirectory() as folder:
-        library = attach(folder)
+    import torch
+    import torch_client
+
+    torch.cuda.init()
+    library = torch_client.load("torch_threads", ["c10", "c10_cuda"])
+    library.attach()
     atexit.register(write_counts, library, results, " ".join([os.path.basename(arguments[0]), *arguments[1:]]))
     sys.argv = arguments
     sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))

@@ -66,8 +66,12 @@ def follow(bench, seed, answer, verdict):
 
 def measure_sick(bench, seed):
     verdict = Verdict()
-    _, answer, bytes_noted = run_seed(bench, seed)
+    run, answer, bytes_noted = run_seed(bench, seed)
     show(seed, answer, verdict)
+    if answer.failures:
+        (command,) = run.report['explanation']['next_lines']
+        verdict.expect(command.startswith(f'ashlar fit --capacity {seed.capacity} -- ') and seed.file in command,
+                       f'what is to be tried next: {command}')
     if seed.has_bytes and bytes_noted is not None:
         verdict.cells['planted bytes'] = mib(bytes_noted)
     advice_judge.judge_sick(seed, answer, bytes_noted, verdict)

@@ -2,18 +2,10 @@
 they lie, what is refused, and the history."""
 
 import ctypes
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
 
+import compiled
 import torch
 from tell import tell
-
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "python"))
-
-from ashlar_gpu import _torch_native  # noqa: E402  (for the folders of CUDA's headers)
 
 MIB = 1 << 20
 SETTINGS = ("", "max_split_size_mb:20", "max_split_size_mb:20,roundup_power2_divisions:4")
@@ -30,15 +22,8 @@ extern "C" void* allocate_at(std::size_t bytes, void* address) {
 """
 
 
-def compiled(folder):
-    source, made = pathlib.Path(folder) / "call.cc", pathlib.Path(folder) / "call.so"
-    source.write_text(CALL, encoding="utf-8")
-    root = pathlib.Path(torch.__file__).parent
-    includes = [f"-isystem{path}" for path in [root / "include", *_torch_native._cuda_includes(torch)]]
-    plain = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
-    subprocess.run(["g++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", *includes, str(source), "-o", str(made),
-                    f"-L{root}/lib", "-lc10", "-lc10_cuda"], check=True, env=plain)
-    call = ctypes.CDLL(str(made)).allocate_at
+def made_call():
+    call = compiled.load(CALL).allocate_at
     call.restype, call.argtypes = ctypes.c_void_p, [ctypes.c_size_t, ctypes.c_void_p]
     return call
 
@@ -115,8 +100,7 @@ def ask_elsewhere(asker, base):
 
 if __name__ == "__main__":
     torch.cuda.init()
-    with tempfile.TemporaryDirectory() as folder:
-        asker = Asker(compiled(folder))
+    asker = Asker(made_call())
     torch.cuda.memory._record_memory_history(stacks="python")
     for text in SETTINGS:
         torch.cuda.memory.empty_cache()

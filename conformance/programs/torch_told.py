@@ -1,20 +1,12 @@
 """What C++ is told by PyTorch's allocator, call by call: attachAllocatorTraceTracker, attachOutOfMemoryObserver,
-FreeMemoryCallback and cacheInfo of c10::cuda::CUDACachingAllocator, which Python does not have. A client is compiled against
-PyTorch's headers."""
+FreeMemoryCallback and cacheInfo of c10::cuda::CUDACachingAllocator, which Python does not have."""
 
 import ctypes
-import os
-import pathlib
-import subprocess
 import sys
-import tempfile
 
+import compiled
 import torch
 from tell import tell
-
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "python"))
-
-from ashlar_gpu import _torch_native  # noqa: E402  (for the folders of CUDA's headers)
 
 MIB = 1 << 20
 CLIENT = """
@@ -68,15 +60,8 @@ KINDS = ("trace", "observer", "callback")
 HAS_ADDRESS = ACTIONS[:7] + ACTIONS[9:]
 
 
-def compiled(folder):
-    source, made = pathlib.Path(folder) / "client.cc", pathlib.Path(folder) / "client.so"
-    source.write_text(CLIENT, encoding="utf-8")
-    root = pathlib.Path(torch.__file__).parent
-    includes = [f"-isystem{path}" for path in [root / "include", *_torch_native._cuda_includes(torch)]]
-    plain = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
-    subprocess.run(["g++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", *includes, str(source), "-o", str(made),
-                    f"-L{root}/lib", "-lc10", "-lc10_cuda"], check=True, env=plain)
-    client = ctypes.CDLL(str(made))
+def made_client():
+    client = compiled.load(CLIENT)
     for name in ("largest", "count", "width"):
         getattr(client, name).restype = ctypes.c_size_t
     client.cell.restype = ctypes.c_longlong
@@ -204,8 +189,7 @@ if __name__ == "__main__":
 
         ashlar_gpu.torch.install(interface="native")  # the wrapper of plug-ins takes no tracker
     torch.cuda.init()
-    with tempfile.TemporaryDirectory() as folder:
-        client = compiled(folder)
+    client = made_client()
     client.attach()
     listener, answers = Listener(client), {}
     if "sleep" in sys.argv[1:]:

@@ -194,35 +194,20 @@ struct MemcpyNodeParams {  // CUDA_MEMCPY_NODE_PARAMS
   DriverMemcpy3D copy;
 };
 
-struct GraphNodeParams {  // CUgraphNodeParams, since 12.2
-  int type;               // CUgraphNodeType
-  int reserved[3];
-  union {
-    KernelNodeParamsV2 kernel;
-    MemcpyNodeParams copy;
-    MemsetNodeParams fill;
-    HostNodeParams host;
-    void* child;
-    void* event;
-    MemAllocNodeParams memory;
-    void* freed;
-    long long all[29];
-  };
-  long long reserved_last;
-};
-
 struct RuntimeMemcpyNodeParams {  // cudaMemcpyNodeParams
   int flags;
   int reserved[3];
   Memcpy3D copy;
 };
 
-struct RuntimeGraphNodeParams {  // cudaGraphNodeParams, since 12.2
-  int type;                      // cudaGraphNodeType
+// A node of any kind. The driver's kernels and copies are its own.
+template <typename Kernel, typename Copy>
+struct AnyNodeParams {
+  int type;  // CUgraphNodeType, cudaGraphNodeType
   int reserved[3];
   union {
-    KernelNodeParams kernel;
-    RuntimeMemcpyNodeParams copy;
+    Kernel kernel;
+    Copy copy;
     MemsetNodeParams fill;
     HostNodeParams host;
     void* child;
@@ -233,6 +218,8 @@ struct RuntimeGraphNodeParams {  // cudaGraphNodeParams, since 12.2
   };
   long long reserved_last;
 };
+using GraphNodeParams = AnyNodeParams<KernelNodeParamsV2, MemcpyNodeParams>;  // CUgraphNodeParams, since 12.2
+using RuntimeGraphNodeParams = AnyNodeParams<KernelNodeParams, RuntimeMemcpyNodeParams>;  // cudaGraphNodeParams
 
 struct ChannelFormat {  // cudaChannelFormatDesc: bits of each channel
   int x, y, z, w;

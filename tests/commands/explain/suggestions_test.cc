@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "allocator/base/units.h"
+#include "analyzer/analyses/changes/program_changes.h"
 #include "commands/explain/explain.h"
 #include "commands/explain/explain_report.h"
 #include "gmock/gmock.h"
@@ -286,6 +287,31 @@ TEST(SuggestionsTest, TheVariableThatKeepsItIsNamed) {
   holder.file = "train.py";
   e.why.causes.front().finding.holders = {holder};
   EXPECT_THAT(SuggestionsOf(e).front().what, HasSubstr("It is held by losses[]"));
+}
+
+TEST(SuggestionsTest, ALineIsAboutTheVariableAndTheSentenceBeginsWithIt) {
+  Explanation e;
+  whatif::ProgramRemedy remedy;
+  remedy.cause = analyses::CauseKind::kGraphKeptAlive;
+  remedy.sentence = std::string(analyses::changes::kNumbersNotTensors.sentence);
+  remedy.python = {"of no variable"};
+  e.why.remedies = {remedy};
+  e.why.causes.resize(1);
+  analyses::CauseFinding& finding = e.why.causes.front().finding;
+  finding.kind = remedy.cause;
+  finding.evidence = {"`losses[]` in train.py keeps the graphs of 46 steps: 14.00 GiB in 504 blocks"};
+  trace::Holder holder;
+  holder.kind = "graph";
+  holder.name = "losses[]";
+  holder.container = "list";
+  finding.holders = {holder};
+  const Suggestion named = SuggestionsOf(e).front();
+  EXPECT_THAT(named.what, StartsWith("`losses[]` in train.py keeps the graphs of 46 steps: keep numbers"));
+  EXPECT_THAT(named.what, Not(HasSubstr("held by")));
+  EXPECT_THAT(named.lines, ElementsAre(HasSubstr("losses.append(loss.item())")));
+  finding.holders.front().name = "model.*.seen[]";  // stands for several
+  EXPECT_THAT(SuggestionsOf(e).front().lines, ElementsAre("of no variable"));
+  EXPECT_THAT(SuggestionsOf(e).front().what, HasSubstr("It is held by model.*.seen[]"));
 }
 
 // Each thing to try keeps its command.
