@@ -70,7 +70,7 @@ def measure_sick(bench, seed):
     show(seed, answer, verdict)
     if answer.failures:
         (command,) = run.report['explanation']['next_lines']
-        verdict.expect(command.startswith(f'ashlar fit --capacity {seed.capacity} -- ') and seed.file in command,
+        verdict.expect(command.startswith(f'ashlar fit --capacity {seed.capacity} ') and f' {seed.file}' in command.partition(' -- ')[2],
                        f'what is to be tried next: {command}')
     if seed.has_bytes and bytes_noted is not None:
         verdict.cells['planted bytes'] = mib(bytes_noted)

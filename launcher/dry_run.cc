@@ -126,7 +126,7 @@ void TrySetting(const CardsOfReport& run, ProcessMemory memory, const answers::P
   Explain(memory, progress, report);
 }
 
-// As fit takes it: the same program on the same card.
+// As fit takes it: the same program on the same card, under the same settings.
 std::string FitCommand(const DryRunFlags& flags) {
   std::string out = "ashlar fit";
   const auto add = [&out](const char* flag, const std::string& value) {
@@ -134,7 +134,12 @@ std::string FitCommand(const DryRunFlags& flags) {
   };
   add("--device", flags.machine.device);
   add("--capacity", flags.machine.capacity);
+  add("--profile", flags.machine.profile);
   if (flags.machine.devices.has_value()) add("--devices", absl::StrCat(*flags.machine.devices));
+  add("--conf", flags.settings.conf.value_or(""));
+  for (const std::string& value : flags.settings.values) add("--value", value);
+  if (flags.settings.workspaces != kNoWorkspaces) add("--workspaces", flags.settings.workspaces);
+  if (flags.settings.skip_init) absl::StrAppend(&out, " --skip-init");
   absl::StrAppend(&out, " --");
   for (const std::string& word : flags.program) absl::StrAppend(&out, " ", ShellWord(word));
   return out;
