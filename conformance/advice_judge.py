@@ -7,6 +7,8 @@
 Each question is a score of the verdict, and a line where the answer is wrong. A seed that is not what it claims to be
 raises NotAsPlanted: that is a fault of the seed.
 """
+import re
+
 from sizes import mib
 
 WITHIN = 0.10  # of the planted bytes
@@ -14,6 +16,7 @@ WORTH = 0.10  # of the peak: a gain that is worth a change
 ROUNDING = 0.01  # a promised peak may be missed by so much
 
 FIRST, BYTES, VERDICT = 'planted cause named first', 'its bytes within 10 %', 'verdict as planted'
+VARIABLE = 'of these, the variable named'
 PROMISE, HEALTHY, AGREES = 'promises kept', 'healthy runs left alone', 'verdict and advice agree'
 CURE, GAIN = 'of these, failures cured', 'of these, peaks lowered by 10 % where nothing failed'
 
@@ -36,12 +39,29 @@ def names_of(answer, most=4):
     return ', '.join(words) or 'none'
 
 
+def path_of(variable):
+    """["metric", "state", "preds"] of metric.state['preds'][0]: what an object calls itself, and places of lists, say nothing."""
+    path = re.sub(r'\[[\'"](\w+)[\'"]\]', r'.\1', variable.split(' ')[0])
+    return [part for part in re.sub(r'\[[^]]*\]|\(\)', '', path).split('.') if part not in ('self', '*', '')]
+
+
+def is_same_variable(one, other):
+    """Whether one is the other, or a part of it."""
+    one, other = path_of(one), path_of(other)
+    least = min(len(one), len(other))
+    return least > 0 and one[:least] == other[:least]
+
+
 def judge_sick(seed, answer, noted_bytes, verdict):
     if (answer.failures > 0) != seed.fails:
         raise NotAsPlanted(f'{answer.failures} requests failed, exit code {answer.exit_code}')
     rank, got = answer.rank_of(seed.causes), answer.bytes_of(seed.causes)
     score(verdict, FIRST, rank == 1, f'{seed.causes[0]} is ' + (f'cause {rank}' if rank else 'not named')
           + f', first: {answer.first}')
+    if seed.variable and rank == 1:
+        named = answer.variables_of(seed.causes)
+        score(verdict, VARIABLE, any(is_same_variable(name, seed.variable) for name in named),
+              f'{seed.variable} keeps it, and named is {", ".join(named) or "nothing"}')
     if seed.has_bytes:
         if noted_bytes is None:
             raise NotAsPlanted('it noted no bytes')

@@ -27,10 +27,11 @@ ALL = advice.ALL
 LEAK = Seed('leaks.a', '8GiB', ('graph_kept_alive',), fails=True)
 
 
-def report(causes=(), paste=None, what_if=(), verdict='healthy', remedies=(), **device):
+def report(causes=(), keeps=(), paste=None, what_if=(), verdict='healthy', remedies=(), **device):
     counts = {'index': 0, 'peak_allocated_bytes': GIB, 'peak_reserved_bytes': 2 * GIB, 'ooms': 0, 'retries': 0}
     counts.update(device)
-    found = [{'name': name, 'finding': 'found', 'confidence': 'proven', 'bytes': size} for name, size in causes]
+    found = [{'name': name, 'finding': 'found', 'confidence': 'proven', 'bytes': size,
+              'held_by': [{'name': variable} for variable in keeps]} for name, size in causes]
     absent = {'name': 'rounding', 'finding': 'absent', 'confidence': None, 'bytes': None}
     rows = [{'conf': conf, 'peak_reserved_bytes': peak} for conf, peak in what_if]
     explanation = {'verdict': verdict, 'causes': found + [absent], 'paste': paste, 'what_if': rows,
@@ -95,6 +96,16 @@ class SickTest(unittest.TestCase):
         got, wrong = self.of([])
         self.assertEqual((got[judge.FIRST], got[judge.BYTES]), (False, False))
         self.assertIn('not named, first: None', wrong[0])
+
+    def test_the_variable_by_any_path_to_it_or_from_it(self):
+        seed = dataclasses.replace(LEAK, variable="board.meters['consist'].sum")
+        for name, is_right in (('board.meters.consist.sum', True), ('board.meters', True), ('self.board', True),
+                               ('board.meters.other.sum', False), ('losses[]', False)):
+            got, wrong = self.of([('graph_kept_alive', 100 * MIB)], seed=seed, keeps=('not found', name))
+            self.assertEqual((got[judge.VARIABLE], not wrong), (is_right, is_right), name)
+        self.assertIn('named is nothing', self.of([('graph_kept_alive', 100 * MIB)], seed=seed)[1][0])
+        self.assertNotIn(judge.VARIABLE, self.of([('capacity', 100 * MIB)], seed=seed)[0])
+        self.assertEqual(judge.path_of("self.results[*].model['a'][0]"), ['results', 'model', 'a'])
 
     def test_bytes_off_by_more_than_a_tenth_either_way(self):
         for size, is_right in ((89, False), (90, True), (110, True), (111, False)):

@@ -22,6 +22,7 @@ class Promise:
 class Answer:
     verdict: str
     causes: list  # (name, confidence, bytes) of those found, in their order
+    variables: list  # of each of them: the names of what keeps it
     promise: Promise  # None: nothing is to be pasted
     changes: list  # of the program itself: the causes that they take away
     failures: int
@@ -40,6 +41,10 @@ class Answer:
     def bytes_of(self, names):
         rank = self.rank_of(names)
         return None if rank is None else self.causes[rank - 1][2]
+
+    def variables_of(self, names):
+        rank = self.rank_of(names)
+        return [] if rank is None else self.variables[rank - 1]
 
     @property
     def contradicts_itself(self):
@@ -76,5 +81,6 @@ def read(report):
     explanation, device = report['explanation'], device_of(process_of(report))
     found = [c for c in explanation['causes'] if c['finding'] == 'found']
     return Answer(explanation['verdict'], [(c['name'], c['confidence'], c['bytes']) for c in found],
+                  [[holder['name'] for holder in c['held_by']] for c in found],
                   promise_of(explanation, device['ooms'] > 0), [r['cause'] for r in explanation['program_remedies']],
                   device['ooms'], device['retries'], device['peak_reserved_bytes'], report['exit_code'])

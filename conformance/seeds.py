@@ -2,7 +2,7 @@
 
 `causes`: names as `ashlar explain --json` has them, the planted one first, then others that name the same thing; none:
 the program is healthy. `verdicts`: likewise, where the kind of failure is planted. `has_bytes`: the program notes the bytes
-of its sickness (seeded/note.py), and the answer's are held to them.
+of its sickness (seeded/note.py), and the answer's are held to them. `variable`: what keeps it, which the answer has to name.
 """
 import dataclasses
 
@@ -18,6 +18,7 @@ class Seed:
     given: tuple = ()  # of the function, "name=number"
     conf: str = ''
     flags: tuple = ()
+    variable: str = ''  # that keeps the memory, as a path from where it stands: "metric.state['preds']"
 
     @property
     def program(self):

@@ -319,6 +319,7 @@ absl::Status Answer(const FitFlags& flags, const FitAsked& asked, const FitBase&
   search.CountSet();
   answer.settings =
       BestSettings({asked.card, limits.most_seconds, search.SecondsLeft()}, answer, search.proof(), progress, runs);
+  answer.estimates = Estimates({asked.card, limits.most_seconds, search.SecondsLeft()}, answer, progress, runs);
   return absl::OkStatus();
 }
 

@@ -62,22 +62,28 @@ void PutBest(const answers::WhatIfs& what_ifs, FitSetting& out) {
   out.peak_reserved_bytes = best.peak_reserved_bytes;
 }
 
+absl::StatusOr<answers::Explanation> ExplainOnCard(const RerunEnd& end, const HollowMachine& card,
+                                                   const answers::Progress& progress) {
+  const ProcessRun* const run = ToExplain(end.results);
+  if (run == nullptr) return absl::UnavailableError(end.why_not.empty() ? "it has no history" : end.why_not);
+  return ExplainProcess(*run,
+                        {.total_bytes = card.total.bytes,
+                         .is_held_to_total = true,
+                         .context_bytes = card.context.bytes,
+                         .in_use_bytes = card.in_use.bytes,
+                         .addresses = card.addresses},
+                        progress);
+}
+
 FitSetting BestSettingOf(const std::vector<std::string>& changes, const RerunEnd& end, const HollowMachine& card,
                          const answers::Progress& progress) {
   FitSetting out;
   out.changes = changes;
-  const ProcessRun* const run = ToExplain(end.results);
-  if (!end.why_not.empty() || run == nullptr) {
-    out.why_not = end.why_not.empty() ? "it has no history" : end.why_not;
+  if (!end.why_not.empty()) {
+    out.why_not = end.why_not;
     return out;
   }
-  const absl::StatusOr<answers::Explanation> explanation = ExplainProcess(*run,
-                                                                          {.total_bytes = card.total.bytes,
-                                                                           .is_held_to_total = true,
-                                                                           .context_bytes = card.context.bytes,
-                                                                           .in_use_bytes = card.in_use.bytes,
-                                                                           .addresses = card.addresses},
-                                                                          progress);
+  const absl::StatusOr<answers::Explanation> explanation = ExplainOnCard(end, card, progress);
   if (explanation.ok()) {
     PutBest(explanation->what_ifs, out);
   } else {
@@ -86,7 +92,35 @@ FitSetting BestSettingOf(const std::vector<std::string>& changes, const RerunEnd
   return out;
 }
 
+// What the causes of a failure ask of the program, and no row has made from outside; in their order.
+std::vector<answers::FitEstimate> EstimatesOf(const FitAnswer& answer, const answers::Why& why) {
+  std::vector<answers::FitEstimate> out;
+  for (const auto& remedy : why.remedies) {
+    const auto& names = remedy.from_outside;
+    const bool is_made = std::any_of(answer.changes.begin(), answer.changes.end(), [&](const answers::FitChange& one) {
+      return one.applies && std::find(names.begin(), names.end(), one.name) != names.end();
+    });
+    const auto cause = std::find_if(why.causes.begin(), why.causes.end(),
+                                    [&](const auto& of) { return of.finding.kind == remedy.cause; });
+    if (is_made || cause == why.causes.end()) continue;
+    out.push_back({.change = remedy.sentence,
+                   .where = cause->lines.empty() ? "" : cause->lines.front(),
+                   .bytes = remedy.bytes,
+                   .lines = remedy.python});
+  }
+  return out;
+}
+
 }  // namespace
+
+std::vector<answers::FitEstimate> Estimates(const SettingsAsked& asked, const FitAnswer& answer,
+                                            const answers::Progress& progress, FitRuns& runs) {
+  const bool is_asked = !answer.set.has_value() && answer.base.verdict == answers::FitVerdict::kFails;
+  if (!is_asked || asked.seconds_left <= 0) return {};
+  const RerunEnd end = runs.RunWithNames({.on_card = true, .is_whole = true}, asked.most_seconds);
+  const absl::StatusOr<answers::Explanation> explanation = ExplainOnCard(end, asked.card, progress);
+  return explanation.ok() ? EstimatesOf(answer, explanation->why) : std::vector<answers::FitEstimate>();
+}
 
 std::vector<FitSetting> BestSettings(const SettingsAsked& asked, const FitAnswer& answer, const RerunEnd& proof,
                                      const answers::Progress& progress, FitRuns& runs) {

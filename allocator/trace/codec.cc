@@ -80,6 +80,8 @@ void Encode(const Snapshot& snapshot, ByteSink& out) {
     encoder.AddMark(mark.stage, mark.name, mark.time_us);
   }
   PutHost(snapshot.host, encoder);
+  if (snapshot.holders.has_value()) encoder.AddHolders(*snapshot.holders, /*is_peak=*/false);
+  if (snapshot.peak_holders.has_value()) encoder.AddHolders(*snapshot.peak_holders, /*is_peak=*/true);
   encoder.End(encoder.event_count());
 }
 

@@ -45,8 +45,9 @@ static_assert(std::endian::native == std::endian::little, "the codec writes inte
 
 inline constexpr absl::string_view kMagic = "ASHLARTR";
 // 2: facts may name a pool, reservations their lane. 3: free blocks have ages (snapshot.h). 4: labels, fx nodes, memory
-// of the host (SettingOf). 5: the parts of thread caches (SettingOf), kFreed. Older ones are read too.
-inline constexpr std::uint32_t kVersion = 5;
+// of the host (SettingOf). 5: the parts of thread caches (SettingOf), kFreed. 6: who held the blocks (SettingOf). Older
+// ones are read too.
+inline constexpr std::uint32_t kVersion = 6;
 inline constexpr std::uint32_t kOldestVersion = 1;
 inline constexpr std::uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
 
@@ -105,7 +106,17 @@ enum class SettingOf : std::uint8_t {
   kThreadCache,  // v thread cache: its part of the chunk begins, ascending, what is relative begins anew; 0: the last
                  // part, of all
   kTurn,         // v turn: of what follows in this part. 0 as a part begins
+  // From version 6 on, who held the live blocks (holders.h):
+  kNames,         // v texts of when, bound; v 1: at a peak, 0: at the end; v microseconds, v objects: begins them
+  kHolder,        // v texts of kind, name, file, function, mode, container; z line, v nodes: defines the next holder
+  kHolderText,    // v text, v 0: a trait, 1: a variable: of the last holder
+  kHeldBlock,     // v address, v owner: the next block
+  kFurtherHolder  // v holder: of the last block
 };
+
+constexpr std::uint64_t SettingKinds(std::uint64_t version) {
+  return version < 4 ? 2 : version < 5 ? 6 : version < 6 ? 8 : 13;
+}
 
 // An event's code besides the Actions: kFreeRequested and, at once, kFreeCompleted. From version 5 on.
 inline constexpr unsigned kFreed = 11;

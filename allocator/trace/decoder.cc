@@ -211,6 +211,10 @@ absl::StatusOr<Snapshot> Decoder::Finish(const std::string& damage) {
   if (absl::Status status = CheckSegments(out_.host.segments); !status.ok()) return status;
   if (absl::Status status = head_.Apply(out_); !status.ok()) return status;
   if (out_.recording.has_value()) out_.recording->is_complete &= damage.empty();
+  if (!damage.empty()) {  // of some blocks they would say nothing
+    out_.holders.reset();
+    out_.peak_holders.reset();
+  }
   if (!damage.empty()) {
     const std::uint64_t rest = bytes_.size() - at_;
     AddNote(rest == 0 ? "unfinished" : "damaged",

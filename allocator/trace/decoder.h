@@ -125,6 +125,9 @@ class Decoder {
   bool ReadTurn(Bytes& in);
   bool ReadLabel(Bytes& in);
   bool ReadFxNode(Bytes& in);
+  bool ReadHolders(SettingOf kind, Bytes& in);
+  bool ReadNames(Bytes& in);
+  bool ReadHolder(Bytes& in);
 
   std::vector<Event>& Trace();
   std::uint64_t EventCount() const;
@@ -152,7 +155,8 @@ class Decoder {
   std::uint64_t cache_ = 0;  // whose part is read; 0: the last
   std::uint64_t turn_ = 0;
   ThreadCacheParts parts_;
-  FxNode next_fx_;  // of the next frame
+  FxNode next_fx_;            // of the next frame
+  Holders* names_ = nullptr;  // of out_: whose holders and blocks are read
   std::vector<std::string> texts_;
   std::vector<SnapshotSegment> start_;
   std::vector<SnapshotSegment> end_;

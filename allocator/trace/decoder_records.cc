@@ -240,7 +240,7 @@ bool Decoder::ReadBlock(Bytes& in) {
 }
 
 bool Decoder::ReadSetting(Bytes& in) {
-  const auto whose = static_cast<SettingOf>(in.Below(version_ < 4 ? 2 : version_ < 5 ? 6 : 8));
+  const auto whose = static_cast<SettingOf>(in.Below(SettingKinds(version_)));
   if (whose > SettingOf::kRecording) return ReadExtra(whose, in);
   const absl::string_view key = ReadText(in);
   const absl::string_view value = ReadText(in);
@@ -261,6 +261,7 @@ bool Decoder::ReadExtra(SettingOf kind, Bytes& in) {
   if (kind == SettingOf::kFxNode) return ReadFxNode(in);
   if (kind == SettingOf::kThreadCache) return ReadThreadCache(in);
   if (kind == SettingOf::kTurn) return ReadTurn(in);
+  if (kind >= SettingOf::kNames) return ReadHolders(kind, in);
   if (kind == SettingOf::kHost) {
     is_host_ = in.Below(2) == 1;
   } else {
@@ -296,6 +297,55 @@ bool Decoder::ReadLabel(Bytes& in) {
   label.compile_context = std::string(ReadText(in));
   const std::size_t next = out_.labels.size();
   return in.ok() && out_.labels.Intern(label) == next;
+}
+
+// What they begin comes first, and a holder before its blocks.
+bool Decoder::ReadHolders(SettingOf kind, Bytes& in) {
+  if (kind == SettingOf::kNames) return ReadNames(in);
+  if (names_ == nullptr) return false;
+  if (kind == SettingOf::kHolder) return ReadHolder(in);
+  if (kind == SettingOf::kHolderText) {
+    const absl::string_view text = ReadText(in);
+    const bool is_variable = in.Below(2) == 1;
+    if (!in.ok() || names_->holders.empty()) return false;
+    Holder& holder = names_->holders.back();
+    (is_variable ? holder.variables : holder.traits).emplace_back(text);
+    return true;
+  }
+  const std::uint64_t address = kind == SettingOf::kHeldBlock ? in.Varint() : 0;
+  const auto holder = static_cast<std::uint32_t>(in.Below(names_->holders.size()));
+  if (!in.ok()) return false;
+  if (kind == SettingOf::kHeldBlock) {
+    names_->blocks.push_back({address, holder, {}});
+    return true;
+  }
+  if (names_->blocks.empty()) return false;
+  names_->blocks.back().others.push_back(holder);
+  return true;
+}
+
+bool Decoder::ReadNames(Bytes& in) {
+  Holders names;
+  names.when = std::string(ReadText(in));
+  names.bound = std::string(ReadText(in));
+  std::optional<Holders>& place = in.Below(2) == 1 ? out_.peak_holders : out_.holders;
+  names.seconds = static_cast<double>(in.Varint()) / 1e6;
+  names.objects = in.Varint();
+  if (!in.ok() || place.has_value()) return false;
+  names_ = &place.emplace(std::move(names));
+  return true;
+}
+
+bool Decoder::ReadHolder(Bytes& in) {
+  Holder holder;
+  for (std::string* const text :
+       {&holder.kind, &holder.name, &holder.file, &holder.function, &holder.mode, &holder.container}) {
+    *text = std::string(ReadText(in));
+  }
+  holder.line = Unzigzag(in.Varint());
+  holder.nodes = in.Varint();
+  if (in.ok()) names_->holders.push_back(std::move(holder));
+  return in.ok();
 }
 
 // It stands before its frame, so that the table interns both as one.

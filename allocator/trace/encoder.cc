@@ -1,8 +1,10 @@
 #include "allocator/trace/encoder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "allocator/trace/codec_format.h"
 
 namespace ashlar::trace::codec {
@@ -228,13 +230,47 @@ void Encoder::AddReservations(absl::Span<const ReservedRange> reservations) {
   }
 }
 
-void Encoder::AddSetting(SettingOf whose, absl::string_view key, absl::string_view value) {
-  const std::uint64_t key_id = TextId(key);
-  const std::uint64_t value_id = TextId(value);
+// A kSetting record that begins with texts.
+void Encoder::BeginSetting(SettingOf whose, std::initializer_list<absl::string_view> texts) {
+  absl::InlinedVector<std::uint64_t, 8> ids;
+  for (const absl::string_view text : texts) ids.push_back(TextId(text));
   Begin(RecordKind::kSetting);
   PutVarint(static_cast<std::uint64_t>(whose));
-  PutVarint(key_id);
-  PutVarint(value_id);
+  for (const std::uint64_t id : ids) PutVarint(id);
+}
+
+void Encoder::AddSetting(SettingOf whose, absl::string_view key, absl::string_view value) {
+  BeginSetting(whose, {key, value});
+}
+
+void Encoder::AddHolders(const Holders& names, bool is_peak) {
+  BeginSetting(SettingOf::kNames, {names.when, names.bound});
+  PutVarint(is_peak ? 1 : 0);
+  PutVarint(static_cast<std::uint64_t>(std::llround(std::max(names.seconds, 0.0) * 1e6)));
+  PutVarint(names.objects);
+  const auto add_texts = [this](std::uint64_t which, const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      BeginSetting(SettingOf::kHolderText, {text});
+      PutVarint(which);
+    }
+  };
+  for (const Holder& holder : names.holders) {
+    BeginSetting(SettingOf::kHolder,
+                 {holder.kind, holder.name, holder.file, holder.function, holder.mode, holder.container});
+    PutVarint(Zigzag(holder.line));
+    PutVarint(holder.nodes);
+    add_texts(0, holder.traits);
+    add_texts(1, holder.variables);
+  }
+  for (const HeldBlock& block : names.blocks) {
+    BeginSetting(SettingOf::kHeldBlock, {});
+    PutVarint(block.address);
+    PutVarint(block.owner);
+    for (const std::uint32_t other : block.others) {
+      BeginSetting(SettingOf::kFurtherHolder, {});
+      PutVarint(other);
+    }
+  }
 }
 
 void Encoder::HandOverDefinitions() {

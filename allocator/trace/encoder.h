@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "allocator/trace/codec_format.h"
 #include "allocator/trace/event.h"
 #include "allocator/trace/fact.h"
+#include "allocator/trace/holders.h"
 #include "allocator/trace/snapshot.h"
 #include "allocator/trace/stack_table.h"
 
@@ -68,6 +70,8 @@ class Encoder : private RecordWriter {
   void AddFact(const AnyFact& fact);
   void AddSegments(StateAt when, absl::Span<const SnapshotSegment> segments);
   void AddReservations(absl::Span<const ReservedRange> reservations);
+  // Of the snapshot, or of a peak before it.
+  void AddHolders(const Holders& holders, bool is_peak);
   // Those that were not defined before; a table only grows.
   void DefineLabels(const LabelTable& labels);
   // Whether what follows is memory of the host.
@@ -88,6 +92,7 @@ class Encoder : private RecordWriter {
   void SetContext(const Event& event, std::int64_t time_us, StackId stack);
   // A record for which room is made first.
   void Begin(RecordKind kind);
+  void BeginSetting(SettingOf whose, std::initializer_list<absl::string_view> texts);
   void BeginChunk();
   void SealBefore(Action action);
   void SealAfter(Action action);

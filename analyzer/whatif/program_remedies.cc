@@ -23,6 +23,7 @@ std::vector<ProgramRemedy> ProgramRemedies(absl::Span<const TestedCause> causes)
     remedy.sentence = std::string(change->sentence);
     remedy.python = absl::StrSplit(change->python, '\n');
     remedy.bytes = cause.finding.bytes;
+    remedy.from_outside = absl::StrSplit(change->from_outside, ',', absl::SkipEmpty());
     if (cause.fix.has_value() && !cause.fix->is_setting) {
       const std::uint64_t before = cause.fix->before.peak_reserved_bytes;
       remedy.replayed_bytes = before - std::min(before, cause.fix->after.peak_reserved_bytes);

@@ -26,6 +26,7 @@ struct ProgramRemedy {
   std::uint64_t bytes = 0;                           // that the cause explains at the moment looked at
   std::optional<std::uint64_t> replayed_bytes = {};  // off the peak of reserved memory; nullopt: not replayed
   bool is_proven = false;                            // a replay with the change no longer shows the symptom
+  std::vector<std::string> from_outside = {};        // changes of `ashlar fit` that make it from outside
 };
 
 // In the order of `causes`: the change of the first comes first.

@@ -58,6 +58,7 @@ void NoteOneDevice(const trace::Snapshot& snapshot, int device, ConversionNotes&
   NoteLoss(EventsOfOthers(snapshot, device), "events of other devices: choose one with --device", out);
   NoteLoss(snapshot.stacks.stack_count(), "call stacks", out);
   NoteLoss(snapshot.annotations.size(), "marks of the program", out);
+  NoteLoss(snapshot.holders.has_value() ? snapshot.holders->holders.size() : 0, "names of who holds the memory", out);
 }
 
 absl::StatusOr<ConversionNotes> SnapshotToTrace(const trace::Snapshot& snapshot, const ReplaySettings& settings,

@@ -322,6 +322,9 @@ const Fields<answers::ExplainedCause>& FieldsOf<answers::ExplainedCause>() {
               "missing", [](const auto& of) -> const auto& { return of.finding.missing; },
               "What would tell, where the input cannot show it.")
           .Add("lines", &ExplainedCause::lines, "Lines of the program it is about, most bytes first.")
+          .Add(
+              "held_by", [](const auto& of) -> const auto& { return of.finding.holders; },
+              "The variables that keep its memory and prove it, most bytes first; empty: lines and times tell it.")
           .Add("fix", &ExplainedCause::fix, "The replay that takes a found one away; null where none can."));
   return *fields;
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "allocator/base/units.h"
+#include "analyzer/analyses/causes/cause_table.h"
 #include "analyzer/analyses/causes/program_memory.h"
 #include "analyzer/formats/rmm/rmm_log.h"
 #include "analyzer/replay/recorded_options.h"
@@ -121,12 +122,19 @@ Notes NotesOnUnwinding(const timeline::Timeline& observed) {
        static_cast<std::uint64_t>(observed.last_event() - failed)}};
 }
 
-// How the state at an error can be kept, before Python's frames are left.
-NextStep ObserverInTime() {
-  return {"to have the state at the error itself, before the failure is handled:",
-          {"def dump(device, allocated, device_total, device_free):",
+// How the state at an error can be kept, before Python's frames are left, and with the variables that hold it.
+NextStep ObserverInTime(bool is_unwound) {
+  return {is_unwound ? "to have the state at the error itself, before the failure is handled, and who holds it by name:"
+                     : "to have in the file who holds the memory by name:",
+          {"import ashlar_gpu", "def dump(device, allocated, device_total, device_free):",
            "    torch.cuda.memory._dump_snapshot(f'oom-{device}.pickle')",
-           "torch._C._cuda_attach_out_of_memory_observer(dump)"}};
+           "    ashlar_gpu.names(f'oom-{device}.pickle')", "torch._C._cuda_attach_out_of_memory_observer(dump)"}};
+}
+
+// Of a file that PyTorch itself wrote.
+bool MayGetNames(const trace::Snapshot& snapshot, const ObservedRun& run) {
+  return !snapshot.recording.has_value() && !snapshot.holders.has_value() && snapshot.traits.has_stacks &&
+         trace::BackendOf(snapshot) == trace::Backend::kCuda && !run.timeline.oom_events().empty();
 }
 
 // Most of what is reserved was taken before the window, and the window does not say by what: a ring that is too short.
@@ -213,7 +221,8 @@ Explanation OfRecord(const analyses::CauseContext& context, const KnownDevice& d
   out.memory.holders.names = context.history->held;
   out.memory.host = FiguresOf(snapshot.host);
   out.memory.by_library = ByLibraryBeside(snapshot, run.device, InUseWhenMade(context, out.memory.accounting));
-  if (!NotesOnUnwinding(run.timeline).empty()) out.verdict.next = ObserverInTime();
+  const bool is_unwound = !NotesOnUnwinding(run.timeline).empty();
+  if (is_unwound || MayGetNames(snapshot, run)) out.verdict.next = ObserverInTime(is_unwound);
   return out;
 }
 
@@ -249,13 +258,24 @@ absl::StatusOr<Why> WhyOfRecord(const Explanation& so_far, analyses::CauseContex
   return WhyOf(so_far, std::move(context), {without_retries.get(), &run.recorded.program.requests}, options);
 }
 
+// Of the cause to mend first: what a replay cannot take away, and is no sign of holes.
+bool IsProgramFirst(const Why& why) {
+  if (why.causes.empty()) return false;
+  const analyses::CauseFinding& first = why.causes.front().finding;
+  const analyses::CauseSpec& spec = analyses::SpecOf(first.kind);
+  const bool is_found = first.finding == analyses::Finding::kFound && first.is_sickness && !first.is_footnote;
+  return is_found && spec.change != nullptr && spec.holes == analyses::CauseHoles::kNothing &&
+         spec.fixes.front() == analyses::CauseFix::kNone;
+}
+
 Explanation WithLastWord(Explanation all_else) {
   LastWord word = LastWordOn({.first = all_else.verdict,
                               .accounting = all_else.memory.accounting,
                               .headroom = all_else.failure.headroom,
                               .growing = all_else.program.growing,
                               .what_ifs = all_else.what_ifs,
-                              .to_come_bytes = all_else.why.to_come_bytes});
+                              .to_come_bytes = all_else.why.to_come_bytes,
+                              .is_program_first = IsProgramFirst(all_else.why)});
   all_else.verdict = std::move(word.verdict);
   if (word.withheld.has_value()) {
     all_else.what_ifs = Withheld(std::move(all_else.what_ifs), *std::move(word.withheld));

@@ -78,6 +78,21 @@ const Fields<analyses::LiveSize>& FieldsOf<analyses::LiveSize>() {
 }
 
 template <>
+const Fields<trace::Holder>& FieldsOf<trace::Holder>() {
+  using trace::Holder;
+  static const auto* fields = new Fields<Holder>(
+      Fields<Holder>("holder_name")
+          .Add("kind", &Holder::kind, "As names.schema.json has it.")
+          .Add("name", &Holder::name, "As a person would say it: losses[], model.layers.*.weight.")
+          .AddNonEmpty("file", &Holder::file, "Of the variable's scope; null: not known.")
+          .Add(
+              "line", [](const auto& of) { return AboveZero(of.line); }, "Where that scope stands; null: not known.")
+          .AtLeast(1)
+          .AddNonEmpty("function", &Holder::function, "That function; null: none, or not known."));
+  return *fields;
+}
+
+template <>
 const Fields<analyses::HeldRow>& FieldsOf<analyses::HeldRow>() {
   using analyses::HeldRow;
   using analyses::HolderGrowth;

@@ -16,6 +16,8 @@ const Fields<analyses::LabelledStack>& FieldsOf<analyses::LabelledStack>();
 template <>
 const Fields<analyses::LiveSize>& FieldsOf<analyses::LiveSize>();
 template <>
+const Fields<trace::Holder>& FieldsOf<trace::Holder>();
+template <>
 const Fields<analyses::HeldRow>& FieldsOf<analyses::HeldRow>();
 template <>
 const Fields<analyses::HeldByName>& FieldsOf<analyses::HeldByName>();

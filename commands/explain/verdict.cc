@@ -30,6 +30,9 @@ constexpr char kRaiseTheLimit[] =
     "raise the limit that stopped it: torch.cuda.set_per_process_memory_fraction(1.0), or per_process_memory_fraction "
     "in the settings; no setting here is known to carry the run through under it";
 
+constexpr char kProgramComesFirst[] =
+    "nearly full: no setting is known to carry the run on, and what to change first lies in the program";
+
 OomVerdict VerdictOf(core::OomKind kind) {
   switch (kind) {
     case core::OomKind::kCapacity:
@@ -271,6 +274,13 @@ constexpr VerdictRule kRules[] = {
        return {OomVerdict::kNearlyFull, absl::StrCat("nearly full: ", whatif::NameOf(LowestThatGetsPast(of)->conf),
                                                      " just gets past this request")};
      }},
+    // That the request fits without holes is arithmetic. That holes are what is wrong is shown by a setting that
+    // carries the run on, or by a cause that lies in them.
+    {"program_comes_first",
+     [](const VerdictCase& of) {
+       return IsKind(of, {OomVerdict::kFragmentation}) && !IsAdvised(of) && !OwnRuns(of) && of.is_program_first;
+     },
+     [](const VerdictCase&) -> Ruling { return {OomVerdict::kNearlyFull, kProgramComesFirst}; }},
     {"first_stays", [](const VerdictCase&) { return true; }, Nothing},
 };
 

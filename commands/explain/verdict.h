@@ -57,6 +57,7 @@ struct VerdictCase {
   std::optional<GrowingBytes> growing = {};
   const WhatIfs& what_ifs;
   std::uint64_t to_come_bytes = 0;  // of an optimizer in its first step: what the rest of the step will make
+  bool is_program_first = false;    // the cause to mend first lies in the program, and in no holes
 };
 
 // What a rule says.

@@ -37,7 +37,8 @@ constexpr TableColumn kBlocks[] = {{"device", kInteger},
                                    {"alloc_event", kInteger},
                                    {"free_requested_event", kInteger},
                                    {"free_completed_event", kInteger},
-                                   {"state_at_moment", kText}};
+                                   {"state_at_moment", kText},
+                                   {"holder", kInteger}};
 constexpr TableColumn kEvents[] = {{"device", kInteger},          {"event", kInteger},
                                    {"time_us", kInteger},         {"action", kText},
                                    {"address", kInteger},         {"size_bytes", kInteger},
@@ -67,6 +68,17 @@ constexpr TableColumn kCauses[] = {{"device", kInteger}, {"number", kInteger},  
                                    {"finding", kText},   {"confidence", kText}, {"bytes", kInteger},
                                    {"sentence", kText},  {"evidence", kText},   {"counter_evidence", kText},
                                    {"missing", kText},   {"lines", kText}};
+constexpr TableColumn kHolders[] = {{"device", kInteger},
+                                    {"holder", kInteger},
+                                    {"kind", kText},
+                                    {"name", kText},
+                                    {"file", kText},
+                                    {"line", kInteger},
+                                    {"function", kText},
+                                    {"bytes", kInteger},
+                                    {"blocks", kInteger},
+                                    {"since_step", kInteger},
+                                    {"bytes_per_step", kInteger}};
 
 constexpr TableDefinition kTables[] = {{"meta", kMeta},
                                        {"accounting", kAccounting},
@@ -79,7 +91,8 @@ constexpr TableDefinition kTables[] = {{"meta", kMeta},
                                        {"stack_frames", kStackFrames},
                                        {"phases", kPhases},
                                        {"what_if", kWhatIf},
-                                       {"causes", kCauses}};
+                                       {"causes", kCauses},
+                                       {"holders", kHolders}};
 static_assert(sizeof(kTables) / sizeof(kTables[0]) == kTableCount);
 
 }  // namespace
@@ -124,7 +137,35 @@ Cell StateAtMoment(const timeline::BlockSpan& block, EventIndex moment) {
   return block.IsActiveAfter(moment) ? Cell(absl::string_view("pending")) : Cell{};
 }
 
+// Who holds the live blocks, by name; nullptr: the trace does not say.
+const analyses::HeldByName* HeldOf(const ExportedRun& run) {
+  if (!run.explanation.has_value()) return nullptr;
+  const std::optional<analyses::HeldByName>& names = run.explanation->memory.holders.names;
+  return names.has_value() ? &*names : nullptr;
+}
+
+Cell HolderCell(const analyses::HeldByName* held, std::int64_t block) {
+  if (held == nullptr) return {};
+  const auto found = held->row_of.find(static_cast<std::size_t>(block));
+  return found == held->row_of.end() ? Cell{} : Whole(found->second);
+}
+
+void WriteHolders(const ExportedRun& run, TableSink& out) {
+  const analyses::HeldByName* const held = HeldOf(run);
+  if (held == nullptr) return;
+  std::int64_t number = 0;
+  for (const analyses::HeldRow& row : held->rows) {
+    const trace::Holder& holder = row.holder;
+    out.Add(TableId::kHolders,
+            {std::int64_t{run.device()}, number++, Text(holder.kind), Text(holder.name), Text(holder.file),
+             holder.line == 0 ? Cell{} : Cell(holder.line), Text(holder.function), Whole(row.bytes), Whole(row.blocks),
+             row.growth.has_value() ? Whole(row.growth->since_step) : Cell{},
+             row.growth.has_value() ? Whole(row.growth->bytes_per_step) : Cell{}});
+  }
+}
+
 void WriteBlocks(const ExportedRun& run, TableSink& out) {
+  const analyses::HeldByName* const held = HeldOf(run);
   std::int64_t index = 0;
   for (const timeline::BlockSpan& block : run.traced.timeline.blocks()) {
     const std::string pool = PoolText(block.pool);
@@ -133,7 +174,7 @@ void WriteBlocks(const ExportedRun& run, TableSink& out) {
              Whole(block.size_bytes), block.requested_bytes.has_value() ? Whole(*block.requested_bytes) : Cell{},
              Whole(Handle(block.stream)), Text(pool), Flag(block.is_small_pool), StackCell(block.stack),
              EventCell(block.alloc_event), EventCell(block.free_requested_event), EventCell(block.free_completed_event),
-             StateAtMoment(block, run.moment)});
+             StateAtMoment(block, run.moment), HolderCell(held, index)});
     ++index;
   }
 }
@@ -250,6 +291,7 @@ void WriteRunTables(const ExportedRun& run, TableSink& out) {
   WriteAccounting(run, out);
   WriteWhatIfs(run, out);
   WriteCauses(run, out);
+  WriteHolders(run, out);
 }
 
 void WriteStackTables(const trace::StackTable& stacks, TableSink& out) {

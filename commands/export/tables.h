@@ -35,8 +35,9 @@ enum class TableId : std::uint8_t {
   kPhases,
   kWhatIf,
   kCauses,
+  kHolders,
 };
-inline constexpr int kTableCount = 12;
+inline constexpr int kTableCount = 13;
 
 enum class TableColumnType : std::uint8_t { kInteger, kReal, kText };
 

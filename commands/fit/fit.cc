@@ -62,6 +62,7 @@ namespace {
 using answers::FitAnswer;
 using answers::FitCard;
 using answers::FitChange;
+using answers::FitEstimate;
 using answers::FitRow;
 using answers::FitSetting;
 using answers::FitValues;
@@ -163,6 +164,21 @@ void AppendSettings(const FitAnswer& a, std::string& out) {
   }
 }
 
+std::string EstimateText(const FitEstimate& of) {
+  return absl::StrCat(FormatBytes(of.bytes), "  ", of.change,
+                      of.where.empty() ? "" : absl::StrCat(" (", of.where, ")"));
+}
+
+void AppendEstimates(const FitAnswer& a, std::string& out) {
+  if (a.estimates.empty()) return;
+  AppendSection("ESTIMATED",
+                "no run makes these from outside: what they are about, by the trace of the program as it is", out);
+  for (const FitEstimate& of : a.estimates) {
+    absl::StrAppend(&out, "  ", Printable(EstimateText(of)), "\n");
+    for (const std::string& line : of.lines) absl::StrAppend(&out, "      ", line, "\n");
+  }
+}
+
 void AppendValues(const FitAnswer& a, std::string& out) {
   AppendSection("VALUES", "each a run on the card, to its end", out);
   const int width = static_cast<int>(std::max<std::size_t>(a.varied->name.size(), 6));
@@ -245,6 +261,7 @@ std::string ToText(const FitAnswer& answer) {
     absl::StrAppend(&out, "    ", change->name, ": ", Printable(change->why_not), "\n");
   AppendSets(answer, out);
   AppendSettings(answer, out);
+  AppendEstimates(answer, out);
   AppendLines(answer, out);
   return out;
 }
@@ -263,6 +280,7 @@ std::string ToMarkdown(const FitAnswer& answer) {
                     row->why_not.empty() ? FitCostsText(answer, *row) : Printable(row->why_not), " |\n");
   }
   for (const std::string& remark : FitRemarks(answer)) absl::StrAppend(&out, "\n- ", remark);
+  for (const FitEstimate& of : answer.estimates) absl::StrAppend(&out, "\n- estimated: ", Printable(EstimateText(of)));
   if (!answer.set.has_value()) return absl::StrCat(out, "\n");
   out += "\n\n```text\n";
   for (const std::string& name : answer.set->changes) {

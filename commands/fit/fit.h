@@ -90,6 +90,14 @@ struct FitSetting {
   std::string why_not;                    // why the run tells nothing
 };
 
+// A change of the program that no run can make from outside: what its trace says that it would save.
+struct FitEstimate {
+  std::string change;              // what to do
+  std::string where;               // "train.py:88 forward"; empty: no line is known
+  std::uint64_t bytes = 0;         // that the cause which it is against holds where the program fails, or at its peak
+  std::vector<std::string> lines;  // to write
+};
+
 // The values of one argument of the program, or of its batch.
 struct FitValues {
   struct Value {
@@ -131,6 +139,7 @@ struct FitAnswer {
   std::vector<FitRow> sets;                   // of several, in the order in which they were tried
   std::optional<FitRow> set;                  // the cheapest that fits, run on the card to its end
   std::vector<FitSetting> settings;           // of the set, and of what is within a tenth of the card
+  std::vector<FitEstimate> estimates;         // where no set fits: by the trace of the program as it is, on the card
   std::optional<FitValues> varied;            // then no set is looked for
   std::optional<std::vector<FitCard>> cards;  // of --goal cards: the program as it is first, the least card last
   std::vector<std::string> with;              // changes that --with has in each of these runs

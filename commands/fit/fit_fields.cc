@@ -15,6 +15,7 @@ using answers::FitAnswer;
 using answers::FitCard;
 using answers::FitChange;
 using answers::FitDiff;
+using answers::FitEstimate;
 using answers::FitHeld;
 using answers::FitRow;
 using answers::FitSetting;
@@ -126,6 +127,17 @@ const Fields<FitSetting>& FieldsOf<FitSetting>() {
           .Add("fits", &FitSetting::fits, "Whether no request fails in the replay on the card.")
           .Add("peak_reserved_bytes", &FitSetting::peak_reserved_bytes, "Of the replay.")
           .AddNonEmpty("why_not", &FitSetting::why_not, "Why the run tells nothing."));
+  return *fields;
+}
+
+template <>
+const Fields<FitEstimate>& FieldsOf<FitEstimate>() {
+  static const auto* fields = new Fields<FitEstimate>(
+      Fields<FitEstimate>("estimate")
+          .Add("change", &FitEstimate::change, "What to do.")
+          .AddNonEmpty("where", &FitEstimate::where, "Line of the program that makes most of the memory.")
+          .Add("bytes", &FitEstimate::bytes, "What it is about, where the program as it is fails: no run has shown it.")
+          .Add("lines", &FitEstimate::lines, "What to write, in words of the example."));
   return *fields;
 }
 
@@ -303,6 +315,9 @@ const Fields<FitAnswer>& FieldsOf<FitAnswer>() {
           .Add("settings", &FitAnswer::settings,
                "Whole runs replayed on the card under other settings: of the set, and of what is within a tenth of the "
                "card.")
+          .Add("estimates", &FitAnswer::estimates,
+               "Where no set fits: changes that no run can make from outside, estimated from the trace of the program "
+               "as it is.")
           .Add("held", &FitAnswer::held, "What is live in each step of the optimizer in the program as it is.")
           .Add("runs", &FitAnswer::runs, "Number of times that the program was run.")
           .Add("untried_changes", &FitAnswer::untried_changes,

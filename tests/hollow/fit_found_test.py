@@ -5,6 +5,7 @@ Needs PyTorch, as fit_test.py does; else it is skipped. All runs on the CPU.
 
 import json
 import os
+import re
 import sys
 
 import fit_test
@@ -161,6 +162,15 @@ for ids in torch.utils.data.DataLoader(data, batch_size=4, COLLATE):
         (others, _, _), words = self.run_program(text, "autocast")
         self.assertNotIn("was not made", words)
         self.assertFalse(all(one.equal(two) for one, two in zip(grads[0], others[0])), "nothing is rounded")
+
+    def test_what_explain_says_to_be_made_from_outside_is_a_change_here(self):
+        header = os.path.join(fit_test.PACKAGE, "..", "analyzer", "analyses", "changes", "program_changes.h")
+        with open(header, encoding="utf-8") as file:
+            named = {name for names in re.findall(r'from_outside = "([^"]+)"', file.read()) for name in names.split(",")}
+        self.assertGreater(len(named), 5)
+        sys.path.insert(0, fit_test.PACKAGE)
+        from ashlar_gpu.fit import table
+        self.assertEqual(named - set(table.NAMES), set())
 
     def test_attention_that_was_chosen_as_the_model_was_made_is_no_row(self):
         if not fit_test.has("transformers"):

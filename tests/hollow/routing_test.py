@@ -20,6 +20,7 @@ except ImportError:
     torch = None
 
 TOPK = types.SimpleNamespace(name="topk")
+ARGMAX = types.SimpleNamespace(name="argmax")
 
 
 class Router(object):
@@ -31,6 +32,9 @@ class Router(object):
 
     def asks(self, scores, k):
         return self.rule.choice(TOPK, (scores, k), {}, torch.topk(scores, k))
+
+    def asks_for_one(self, scores):
+        return self.rule.choice(ARGMAX, (scores,), {}, torch.argmax(scores, dim=1))
 
 
 @unittest.skipIf(torch is None, "no PyTorch here")
@@ -60,6 +64,18 @@ class Choices(unittest.TestCase):
         other = second.asks(scores, 2)[1]
         self.assertTrue(torch.equal(first.asks(scores, 2)[1], drawn))
         self.assertFalse(torch.equal(other, drawn))
+
+    def test_one_expert_after_the_other_makes_the_same_choice(self):
+        scores, gate = torch.rand(96, 8), {"wg": torch.nn.Linear(4, 8)}
+        for rule in ("balanced", "worst", "random:3"):
+            routing_rule = routing.Routing(torch, rule)
+            router = Router(routing_rule, k=2, _modules=gate)
+            for _ in range(2):  # of two passes each
+                both = torch.stack([router.asks_for_one(scores)[1] for _ in range(2)], dim=1)
+                self.assertTrue(torch.equal(both, routing_rule.experts_of(96, 2, 8)), rule)
+        self.assertIsNotNone(Router(routing_rule, k=1, _modules=gate).asks_for_one(scores))
+        for says in ({"k": 3, "_modules": gate}, {"k": 2}, {"_modules": gate}, {"k": 2, "_modules": {"wg": torch.nn.Linear(4, 9)}}):
+            self.assertIsNone(Router(routing_rule, **says).asks_for_one(scores), says)
 
     def test_a_router_is_told_by_what_it_says_of_itself(self):
         scores = torch.rand(16, 8)

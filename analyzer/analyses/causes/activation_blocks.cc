@@ -306,17 +306,22 @@ struct OutputLayer {
 };
 
 // Three products of three whole numbers, rows x width, classes x width and rows x classes, tell them. Far more classes
-// than the width, as layers within a model do not have.
+// than the width, as layers within a model do not have. Of the outputs a few rows may be left out: the last place of
+// each text, of which nothing is to be told.
 std::optional<OutputLayer> LayerOf(std::uint64_t inputs, std::uint64_t weights, std::uint64_t outputs) {
   constexpr std::uint64_t kLeastWidth = 16;
   constexpr std::uint64_t kLeastRows = 64;
+  constexpr double kMostLeftOut = 0.02;
   const double product = static_cast<double>(inputs) / static_cast<double>(outputs) * static_cast<double>(weights);
-  const auto width = static_cast<std::uint64_t>(std::llround(std::sqrt(product)));
-  if (width < kLeastWidth || inputs % width != 0 || weights % width != 0) return std::nullopt;
-  const OutputLayer out{inputs / width, width, weights / width};
-  const bool is_wide = out.classes > 4 * width && out.rows >= kLeastRows;
-  if (!is_wide || outputs % out.rows != 0 || outputs / out.rows != out.classes) return std::nullopt;
-  return out;
+  const auto most = static_cast<std::uint64_t>(std::llround(std::sqrt(product)));
+  const auto least = static_cast<std::uint64_t>(std::ceil(std::sqrt((1 - kMostLeftOut) * product)));
+  for (std::uint64_t width = most; width >= std::max(least, kLeastWidth); --width) {
+    if (inputs % width != 0 || weights % width != 0) continue;
+    const OutputLayer out{inputs / width, width, weights / width};
+    const bool is_wide = out.classes > 4 * width && out.rows >= kLeastRows;
+    if (is_wide && outputs % out.classes == 0 && outputs / out.classes <= out.rows) return out;
+  }
+  return std::nullopt;
 }
 
 // Weights of which there are few: of a head, tied or copied, and of no layer that repeats.
@@ -493,6 +498,8 @@ LogitBlocks FindLiveLogits(const CauseContext& context, const ProgramMemory& mem
   if (!IsMaterial(context, bytes) ||
       !IsShareOf(bytes, IsShortOfMemory(context) ? kLeastLogitsShare : kLeastLogitsThatFit, AllocatedBytes(context)))
     out.blocks.clear();
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  out.is_another_asked = shortage.has_value() && IsAsLargeAs(shortage->request_bytes, out.bytes_each);
   return out;
 }
 

@@ -34,6 +34,7 @@ struct LogitBlocks {
   std::string proof = {};  // a sentence, where they were told by sizes
   // Of the failed request, where that is for the logits themselves; 0: it is not.
   std::uint64_t request_bytes = 0;
+  bool is_another_asked = false;  // the failed request is as large as the blocks
 };
 
 LogitBlocks FindLogits(const CauseContext& context, const ProgramMemory& memory);

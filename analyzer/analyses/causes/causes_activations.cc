@@ -1,6 +1,7 @@
 // Causes that lie in what a pass forward keeps for its backward pass: activations, scores of attention, logits.
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,15 @@ bool IsRepeatedPass(const ProgramMemory& memory) {
   std::size_t most = 0;
   for (std::size_t i = 0; i < at; ++i) most = std::max(most, memory.passes()[i].forward_blocks);
   return static_cast<double>(now.forward_blocks) > kRepeatedPass * static_cast<double>(most);
+}
+
+// A program's first pass that failed before its backward pass: it was to keep more, and how much more is not known. So
+// a request that would have fitted without holes says nothing of the pass.
+bool IsInFirstPass(const CauseContext& context, const ProgramMemory& memory) {
+  const std::optional<Shortage> shortage = ShortageAt(context);
+  const Pass& now = *memory.Current();
+  return shortage.has_value() && shortage->MissingBytes() > 0 && &now == &memory.passes().front() &&
+         now.backward > context.history->moment;
 }
 
 // Whole steps that begin in the pass.
@@ -118,7 +128,7 @@ CauseFinding DetectActivationsSaved(const CauseContext& context) {
   if (!IsMaterial(context, bytes) || !IsShareOf(bytes, kLeastActivationsShare, AllocatedBytes(context))) {
     return Absent(kKind, sentence);
   }
-  if (!IsShortOfMemory(context)) {
+  if (!IsShortOfMemory(context) && !IsInFirstPass(context, memory)) {
     return Absent(kKind,
                   absl::StrCat(sentence, ShortageAt(context).has_value() ? "; the request would have fitted beside it"
                                                                          : "; no request failed: a training needs it"));
@@ -135,6 +145,7 @@ CauseFinding DetectActivationsSaved(const CauseContext& context) {
   const bool is_checkpointed = 2 * checkpointed > bytes;
   CauseFinding out = Found(kKind, is_checkpointed ? Confidence::kPossible : Confidence::kLikely, bytes);
   TakeBlocks(context, saved, out);
+  if (!IsShortOfMemory(context)) out.yields_to_bytes = ShortageAt(context)->MissingBytes();
   if (2 * recomputed > bytes) {
     out.evidence.push_back(absl::StrCat("the backward pass runs what torch.utils.checkpoint spans again and keeps ",
                                         FormatBytes(recomputed), " of it at once, ",
@@ -230,14 +241,17 @@ CauseFinding DetectLogitsSpike(const CauseContext& context) {
                                                                ", too little of what is allocated to be felt"));
   }
   const std::uint64_t bytes = memory.BytesOf(logits.blocks);
-  CauseFinding out = Found(kKind, logits.blocks.size() >= 2 ? Confidence::kLikely : Confidence::kPossible, bytes);
+  const bool are_several = logits.blocks.size() + (logits.is_another_asked ? 1 : 0) >= 2;
+  CauseFinding out = Found(kKind, are_several ? Confidence::kLikely : Confidence::kPossible, bytes);
   TakeBlocks(context, logits.blocks, out);
   out.is_sickness = ShortageAt(context).has_value();
   out.evidence.push_back(absl::StrCat("logits and what the loss makes of them hold ", FormatBytes(bytes), ", ",
                                       ShareText(bytes, AllocatedBytes(context)), " of what is allocated; ",
                                       MostOf(context, out)));
-  out.evidence.push_back(absl::StrCat(logits.blocks.size(), " live blocks are of the size of the logits, ",
-                                      FormatBytes(logits.bytes_each), ", or half or twice it"));
+  out.evidence.push_back(
+      absl::StrCat(logits.blocks.size(), logits.blocks.size() == 1 ? " live block is" : " live blocks are",
+                   " of the size of the logits, ", FormatBytes(logits.bytes_each), ", or half or twice it",
+                   logits.is_another_asked ? ", and so is the request that failed" : ""));
   if (!logits.proof.empty()) out.evidence.push_back(logits.proof);
   return out;
 }

@@ -20,6 +20,8 @@ struct ProgramChange {
   double saves_at_most = 1;         // of the bytes of the cause that it is against
   absl::string_view sentence = "";  // what to do; empty: no cause names it
   absl::string_view python = "";    // what to write, a line a line
+  // The changes of `ashlar fit` that make it from outside, with commas; empty: it is made in the program alone.
+  absl::string_view from_outside = "";
 };
 
 }  // namespace ashlar::analyses
@@ -37,7 +39,8 @@ inline constexpr ProgramChange kCheckpointing{
     .sentence = "make the activations of each layer anew in the backward pass, or take smaller batches",
     .python =
         "from torch.utils.checkpoint import checkpoint\n"
-        "x = checkpoint(layer, x, use_reentrant=False)  # not: x = layer(x)"};
+        "x = checkpoint(layer, x, use_reentrant=False)  # not: x = layer(x)",
+    .from_outside = "checkpointing,checkpointing-half,half-batch"};
 // Logits in parts are still a tenth. trl pull request 6858: 47.55 to 3.09 GB.
 inline constexpr ProgramChange kLossInParts{
     .saves_at_most = 0.9,
@@ -45,7 +48,8 @@ inline constexpr ProgramChange kLossInParts{
     .python =
         "part = lambda h, y: F.cross_entropy(lm_head(h), y, reduction=\"sum\")\n"
         "parts = zip(hidden.split(1024), labels.split(1024))\n"
-        "loss = sum(checkpoint(part, h, y, use_reentrant=False) for h, y in parts) / labels.numel()"};
+        "loss = sum(checkpoint(part, h, y, use_reentrant=False) for h, y in parts) / labels.numel()",
+    .from_outside = "chunked-loss"};
 // transformers: the argument of a causal model's forward().
 inline constexpr ProgramChange kLogitsOfTheLast{
     .saves_at_most = 1,
@@ -58,7 +62,8 @@ inline constexpr ProgramChange kFusedAttention{
     .sentence = "let PyTorch compute attention without keeping its scores",
     .python =
         "x = F.scaled_dot_product_attention(query, key, value, is_causal=True)  # is_causal, mask and scale as yours\n"
-        "# with transformers, instead: from_pretrained(..., attn_implementation=\"sdpa\")"};
+        "# with transformers, instead: from_pretrained(..., attn_implementation=\"sdpa\")",
+    .from_outside = "sdpa"};
 // PyTorch's sdp_utils.cpp: what its fused kernels check of a call.
 inline constexpr ProgramChange kWhatFusedKernelsTake{
     .sentence =
@@ -80,7 +85,8 @@ inline constexpr ProgramChange kFusedAdamW{
     .costs = "nothing: the same arithmetic in one kernel",
     .price = 1,
     .sentence = "update in one kernel, which makes no temporaries, or one parameter after the other",
-    .python = "optimizer = torch.optim.AdamW(model.parameters(), fused=True)  # or foreach=False"};
+    .python = "optimizer = torch.optim.AdamW(model.parameters(), fused=True)  # or foreach=False",
+    .from_outside = "fused-optimizer,no-foreach"};
 inline constexpr ProgramChange kLoopedAdamW{.name = "AdamW one parameter at a time",
                                             .costs = "one launch a parameter and operation: foreach=False",
                                             .price = 2};
@@ -91,7 +97,8 @@ inline constexpr ProgramChange kEightBitAdamW{
     .price = 6,
     .saves_at_most = 3.0 / 4,
     .sentence = "take an optimizer with less state, or train fewer of the weights",
-    .python = "optimizer = bitsandbytes.optim.AdamW8bit(model.parameters())  # a quarter of the state"};
+    .python = "optimizer = bitsandbytes.optim.AdamW8bit(model.parameters())  # a quarter of the state",
+    .from_outside = "adam-8bit,adafactor,sgd,states-to-host"};
 inline constexpr ProgramChange kAdafactor{
     .name = "Adafactor", .costs = "factored second moments, no first one: another learning rate", .price = 7};
 inline constexpr ProgramChange kSgdWithMomentum{
@@ -169,7 +176,8 @@ inline constexpr ProgramChange kBreakCycle{
         "break the cycle, or collect it: its memory waits for Python's collector, which counts objects, no bytes",
     .python =
         "ctx.save_for_backward(output)  # not: ctx.output = output; weakref.ref(parent) of a child\n"
-        "gc.collect()  # every few steps, where the cycle cannot go"};
+        "gc.collect()  # every few steps, where the cycle cannot go",
+    .from_outside = "gc-collect"};
 inline constexpr ProgramChange kCopyOfPart{
     .sentence = "keep a copy of the part: a view keeps the whole tensor that it was cut from",
     .python = "kept.append(hidden[:, 0].clone())  # or .cpu(); not: kept.append(hidden[:, 0])"};
@@ -187,7 +195,8 @@ inline constexpr ProgramChange kCacheWithRoom{
     .python =
         "key = torch.empty(batch, heads, max_length, width, device=\"cuda\", dtype=dtype)\n"
         "key[:, :, at:at + 1] = new_key  # not: key = torch.cat([key, new_key], 2)\n"
-        "model.generate(ids, cache_implementation=\"static\")  # transformers"};
+        "model.generate(ids, cache_implementation=\"static\")  # transformers",
+    .from_outside = "static-cache"};
 inline constexpr ProgramChange kRetryAfterExcept{
     .sentence = "retry after the except block, when the exception and its frames are gone",
     .python =
@@ -201,9 +210,11 @@ inline constexpr ProgramChange kRetryAfterExcept{
 inline constexpr ProgramChange kInferenceMode{.sentence = "evaluate without keeping what only a backward pass needs",
                                               .python =
                                                   "with torch.inference_mode():\n"
-                                                  "    evaluate(model)"};
+                                                  "    evaluate(model)",
+                                              .from_outside = "no-grad-eval"};
 inline constexpr ProgramChange kPredictionsOffDevice{.sentence = "move each batch of predictions off the device",
-                                                     .python = "predictions.append(logits.detach().cpu())"};
+                                                     .python = "predictions.append(logits.detach().cpu())",
+                                                     .from_outside = "outputs-to-host"};
 inline constexpr ProgramChange kLoadOnHost{.sentence = "load the checkpoint into host memory, and let it go",
                                            .python =
                                                "state = torch.load(path, map_location=\"cpu\")\n"
@@ -213,7 +224,8 @@ inline constexpr ProgramChange kClearGradients{
     .sentence = "clear the gradients of all parameters, and make none for those that are not trained",
     .python =
         "model.zero_grad(set_to_none=True)  # not only those of the optimizer\n"
-        "for p in frozen.parameters(): p.requires_grad_(False)"};
+        "for p in frozen.parameters(): p.requires_grad_(False)",
+    .from_outside = "set-to-none,early-zero-grad"};
 inline constexpr ProgramChange kCopiesOnHost{
     .sentence = "keep the copies of the weights in host memory, or fewer of them",
     .python = "copy = {name: value.detach().cpu() for name, value in model.state_dict().items()}"};

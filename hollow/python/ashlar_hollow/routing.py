@@ -1,14 +1,15 @@
 """The choices of a mixture of experts' routers, by a rule: `ashlar dry-run --routing`.
 
-A router takes the k best experts of scores that no kernel computed. Where it asks for them (topk), it is given others:
+A router takes the k best experts of scores that no kernel computed. Where it asks for them (topk, or argmax for one after the
+other), it is given others:
 
     balanced      each expert gets as many tokens, but for one
     random:SEED   each token's experts are drawn alike
     worst         all tokens go to the same k experts
 
-A router is told by what it says of itself: topk is called by a method whose object has the k as one of TOP_K, and the scores'
-width as one of EXPERTS. So those of transformers are found (Mixtral, Qwen-MoE, OLMoE, DeepSeek-V3, GPT-OSS), and others that
-are written like them. What follows of the choice is computed too, as its tensors are integers (INTEGER_BYTES). A layer that is computed again in
+A router is told by what it says of itself: it is called by a method whose object has the k as one of TOP_K, and the scores'
+width as one of EXPERTS, or as the rows of a weight of one of its GATES. So those of transformers are found (Mixtral, Qwen-MoE, OLMoE,
+DeepSeek-V3, GPT-OSS), of Megatron-core and DeepSpeed, and others that are written like them. What follows of the choice is computed too, as its tensors are integers (INTEGER_BYTES). A layer that is computed again in
 backward makes the choice that it made before: a router's draws are its own.
 Thread rule: the GIL is held.
 """
@@ -19,6 +20,7 @@ import weakref
 
 TOP_K = ("top_k", "topk", "moe_topk", "num_experts_per_tok", "k")
 EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts", "n_experts", "num_experts_total")
+GATES = ("wg", "gate", "router")  # modules of a router that make the scores
 INTEGER_BYTES = 64 << 20  # integers of up to so many bytes have real values: a mask of tokens by experts
 MOST_FRAMES = 40
 
@@ -30,20 +32,38 @@ class Routing(object):
         kind, _, seed = rule.partition(":")
         self.torch, self.kind, self.seed = torch, kind, int(seed or 0)
         self.routers = weakref.WeakKeyDictionary()  # router -> its number, in the order of their first choices
+        self.first = weakref.WeakKeyDictionary()  # router that takes one after the other -> how many of its k it has
 
     def choice(self, plan, args, kwargs, made):
-        """(the indices that a router's topk made, what they are to be), or None where it is no router's."""
-        if plan.name != "topk" or not isinstance(made, (list, tuple)) or len(made) != 2:
-            return None
-        indices = made[1]
-        k, experts = int(indices.shape[-1]), int(args[0].shape[-1])
-        router = _router(k, experts) if indices.numel() else None
+        """(the indices that a router asked for, what they are to be), or None where it is no router's."""
+        if plan.name == "topk" and isinstance(made, (list, tuple)) and len(made) == 2:
+            indices, scores = made[1], args[0]
+            return self._topk(indices, scores) if indices.numel() else None
+        if plan.name == "argmax" and getattr(made, "ndim", 0) == 1 and args[0].ndim == 2 and made.numel():
+            return self._one_after_the_other(made, args[0]) if made.shape[0] == args[0].shape[0] else None
+        return None
+
+    def _topk(self, indices, scores):
+        k, experts = int(indices.shape[-1]), int(scores.shape[-1])
+        router = _router((k,), experts)
         if router is None:
             return None
+        return indices, self.experts_of(indices.numel() // k, k, experts, self._number_of(router)).reshape(indices.shape)
+
+    def _one_after_the_other(self, indices, scores):
+        experts = int(scores.shape[-1])
+        router = _router((1, 2), experts)
+        if router is None:
+            return None
+        k = next(k for k in (1, 2) if _says(router, TOP_K, k))
+        place = self.first.get(router, 0)
+        self.first[router] = (place + 1) % k
+        return indices, self.experts_of(indices.numel(), k, experts, self._number_of(router))[:, place]
+
+    def _number_of(self, router):
         global chosen
         chosen += 1
-        number = self.routers.setdefault(router, len(self.routers))
-        return indices, self.experts_of(indices.numel() // k, k, experts, number).reshape(indices.shape)
+        return self.routers.setdefault(router, len(self.routers))
 
     def experts_of(self, tokens, k, experts, router=0):
         """Of each token k different ones. `router`: its number, by which its draws are others than another's."""
@@ -80,17 +100,25 @@ def _with_mode(function, stack):
     return call
 
 
-def _router(k, experts):
-    """The object whose method is under way and calls for k of so many experts; None: none does."""
+def _router(ks, experts):
+    """The object whose method is under way and calls for one of `ks` of so many experts; None: none does."""
     frame = sys._getframe(1)
     for _ in range(MOST_FRAMES):
         frame = frame.f_back
         if frame is None:
             return None
         holder = frame.f_locals.get("self") if "self" in frame.f_code.co_varnames[:1] else None
-        if holder is not None and _says(holder, TOP_K, k) and _says(holder, EXPERTS, experts):
+        if holder is not None and any(_says(holder, TOP_K, k) for k in ks) and _has_experts(holder, experts):
             return holder
     return None
+
+
+def _has_experts(holder, experts):
+    if _says(holder, EXPERTS, experts):
+        return True
+    modules = getattr(holder, "__dict__", {}).get("_modules", {})
+    weights = (getattr(modules.get(name), "weight", None) for name in GATES)
+    return any(weight is not None and weight.ndim == 2 and weight.shape[0] == experts for weight in weights)
 
 
 def _says(holder, names, number):

@@ -1,5 +1,5 @@
 // What to change so that a program fits on a card: each change alone, and the sets that were tried.
-import type { Fit, Row, Setting } from '../document/answers/fit';
+import type { Estimate, Fit, Row, Setting } from '../document/answers/fit';
 import { bytes } from '../view/format';
 import { h, panel, type Child } from '../view/dom';
 
@@ -73,11 +73,25 @@ function settings(rows: Setting[]): Child {
       h('td', { 'data-label': 'verdict' }, row.why_not ?? (row.fits ? 'fits by replay' : 'fails by replay')))))));
 }
 
+function estimates(rows: Estimate[]): Child {
+  if (rows.length === 0) return null;
+  const title = 'No run makes these from outside: what they are about, by the trace of the program as it is';
+  return h('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': title }, h('table', { class: 'stacks-up' },
+    h('caption', {}, title),
+    h('thead', {}, h('tr', {}, ...['Change', 'Line', 'Estimated'].map((name, i) =>
+      h('th', { scope: 'col', class: i === 2 ? 'number' : null }, name)))),
+    h('tbody', {}, ...rows.map((row) => h('tr', {},
+      h('th', { scope: 'row', class: 'first' }, row.change, h('pre', {}, row.lines.join('\n'))),
+      h('td', { 'data-label': 'line' }, row.where === null ? '' : h('code', {}, row.where)),
+      h('td', { class: 'number', 'data-label': 'estimated' }, bytes(row.bytes)))))));
+}
+
 export function fitPanel(fit: Fit): HTMLElement {
   const inRows = new Set(fit.rows.map((row) => row.changes.join()));
   return panel('What to change so that it fits', { id: 'fit' },
     h('p', {}, h('code', {}, fit.program.join(' ')), ': ', h('strong', {}, fit.headline)),
     h('ul', {}, ...fit.remarks.map((remark) => h('li', {}, remark))), ...written(fit),
     table(fit, 'Each change alone', [fit.as_it_is, ...fit.rows]),
-    table(fit, 'Sets, the cheapest first', fit.sets.filter((row) => !inRows.has(row.changes.join()))), settings(fit.settings));
+    table(fit, 'Sets, the cheapest first', fit.sets.filter((row) => !inRows.has(row.changes.join()))), settings(fit.settings),
+    estimates(fit.estimates));
 }

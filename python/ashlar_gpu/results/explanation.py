@@ -241,6 +241,15 @@ class Program:
 
 
 @dataclasses.dataclass(frozen=True)
+class HolderName:
+    kind: str  # As names.schema.json has it.
+    name: str  # As a person would say it: losses[], model.layers.*.weight.
+    file: Optional[str]  # Of the variable's scope; null: not known.
+    line: Optional[int]  # Where that scope stands; null: not known.
+    function: Optional[str]  # That function; null: none, or not known.
+
+
+@dataclasses.dataclass(frozen=True)
 class FixRow:
     peak_reserved_bytes: int  # Greatest sum of segments, bytes.
     ooms: int  # Number of failed requests.
@@ -275,6 +284,8 @@ class Cause:
     counter_evidence: Tuple[str, ...]  # What speaks against it.
     missing: Optional[str]  # What would tell, where the input cannot show it.
     lines: Tuple[str, ...]  # Lines of the program it is about, most bytes first.
+    # The variables that keep its memory and prove it, most bytes first; empty: lines and times tell it.
+    held_by: Tuple[HolderName, ...]
     fix: Optional[Fix]  # The replay that takes a found one away; null where none can.
 
 

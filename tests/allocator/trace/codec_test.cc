@@ -134,6 +134,32 @@ void AddStart(Rng& rng, RecordingInfo& info) {
   }
 }
 
+Holders AnyHolders(Rng& rng) {
+  Holders out;
+  out.when = AnyText(rng);
+  out.bound = AnyText(rng);
+  out.seconds = static_cast<double>(rng.Below(1 << 20)) / 1e6;
+  out.objects = AnyNumber(rng);
+  const auto any_texts = [&rng] {
+    std::vector<std::string> texts(rng.Below(3));
+    for (std::string& text : texts) text = AnyText(rng);
+    return texts;
+  };
+  for (std::uint64_t count = rng.Below(30); count > 0; --count) {
+    out.holders.push_back({AnyText(rng), AnyText(rng), AnyText(rng), static_cast<std::int64_t>(AnyNumber(rng)),
+                           AnyText(rng), AnyNumber(rng), AnyText(rng), AnyText(rng), any_texts(), any_texts()});
+  }
+  for (std::uint64_t count = out.holders.empty() ? 0 : rng.Below(2000); count > 0; --count) {
+    HeldBlock& block = out.blocks.emplace_back();
+    block.address = AnyNumber(rng);
+    block.owner = static_cast<std::uint32_t>(rng.Below(out.holders.size()));
+    for (std::uint64_t others = rng.Below(3); others > 0; --others) {
+      block.others.push_back(static_cast<std::uint32_t>(rng.Below(out.holders.size())));
+    }
+  }
+  return out;
+}
+
 Snapshot AnySnapshot(std::uint64_t seed) {
   Rng rng(seed);
   Snapshot out;
@@ -183,6 +209,8 @@ Snapshot AnySnapshot(std::uint64_t seed) {
     info.has_calls = rng.Below(2) == 0;
     if (rng.Below(2) == 0) AddStart(rng, info);
   }
+  if (rng.Below(2) == 0) out.holders = AnyHolders(rng);
+  if (rng.Below(2) == 0) out.peak_holders = AnyHolders(rng);
   return out;
 }
 

@@ -56,6 +56,24 @@ inline std::string PrintedSegments(const Snapshot& snapshot, const std::vector<S
   return out;
 }
 
+inline std::string PrintedHolders(const Holders& names) {
+  std::string out = absl::StrCat("names ", names.when, " ", absl::StrFormat("%.6f", names.seconds), " ", names.objects,
+                                 " ", names.bound, "\n");
+  for (const Holder& h : names.holders) {
+    absl::StrAppend(&out, "  holder ", h.kind, "|", h.name, "|", h.file, ":", h.line, "|", h.function, "|", h.nodes,
+                    "|", h.mode, "|", h.container);
+    for (const std::string& trait : h.traits) absl::StrAppend(&out, " trait ", trait);
+    for (const std::string& variable : h.variables) absl::StrAppend(&out, " variable ", variable);
+    out += "\n";
+  }
+  for (const HeldBlock& b : names.blocks) {
+    absl::StrAppend(&out, "  held ", b.address, " by ", b.owner);
+    for (const std::uint32_t other : b.others) absl::StrAppend(&out, " ", other);
+    out += "\n";
+  }
+  return out;
+}
+
 inline std::string PrintedSegments(const Snapshot& snapshot) { return PrintedSegments(snapshot, snapshot.segments); }
 
 inline std::string PrintedEvents(const Snapshot& snapshot) {
@@ -108,6 +126,9 @@ inline std::string PrintedSnapshot(const Snapshot& snapshot) {
       absl::StrAppend(&out, "  fact ", numbers.kind, " ", numbers.number, " before ", f.event, " pool ", pool.first,
                       " ", pool.second, " size ", numbers.size_bytes.value_or(0), "\n");
     }
+  }
+  for (const std::optional<Holders>* const names : {&snapshot.holders, &snapshot.peak_holders}) {
+    if (names->has_value()) out += PrintedHolders(**names);
   }
   const Traits& t = snapshot.traits;
   absl::StrAppend(&out, "traits ", t.has_time, t.has_stacks, t.has_requested_bytes, t.has_pool_ids, t.has_labels,

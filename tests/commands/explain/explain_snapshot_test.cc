@@ -232,6 +232,17 @@ TEST(ExplainSnapshotTest, AnOutOfMemoryErrorIsJudgedToTheByte) {
   EXPECT_EQ(pins["other_blocks"], 0);
 }
 
+TEST(ExplainSnapshotTest, AFileWithoutNamesIsToldHowToHaveThem) {
+  trace::Snapshot snapshot = Fragmented(50 * kMiB);
+  EXPECT_EQ(Explained(snapshot, WithCapacity(60 * kMiB))["next_step"], "") << "no program of Python's";
+  snapshot.traits.has_stacks = true;
+  const nlohmann::json without = Explained(snapshot, WithCapacity(60 * kMiB));
+  EXPECT_THAT(without["next_step"].get<std::string>(), HasSubstr("who holds the memory by name"));
+  EXPECT_THAT(without["next_lines"].dump(), HasSubstr("ashlar_gpu.names(f'oom-{device}.pickle')"));
+  snapshot.holders.emplace().when = "out_of_memory";
+  EXPECT_EQ(Explained(snapshot, WithCapacity(60 * kMiB))["next_step"], "");
+}
+
 // With divisions a request is rounded further than to 512 bytes: the interval must hold what was asked for.
 TEST(ExplainSnapshotTest, TheRequestIntervalKnowsTheRounding) {
   Recording run("roundup_power2_divisions:4", 100 * kMiB);

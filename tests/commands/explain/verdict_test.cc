@@ -34,6 +34,7 @@ struct Failed {
   std::optional<GrowingBytes> growing = {};
   WhatIfs what_ifs = {};
   std::uint64_t to_come_bytes = 0;
+  bool is_program_first = false;
 
   Failed(OomVerdict kind, const std::string& sentence, std::uint64_t ooms_of_row) {
     first = {.headline = "OUT OF MEMORY", .kind = kind, .evidence = {sentence}};
@@ -70,7 +71,8 @@ struct Failed {
             .headroom = ByteSpan{10, 10, 10},
             .growing = growing,
             .what_ifs = what_ifs,
-            .to_come_bytes = to_come_bytes};
+            .to_come_bytes = to_come_bytes,
+            .is_program_first = is_program_first};
   }
   LastWord Judge() const { return LastWordOn(of()); }
 };
@@ -118,6 +120,8 @@ const std::vector<RuleCase>& RuleCases() {
        OomVerdict::kFragmentation, "fragmentation: Ashlar's own allocator carries the run through", nullptr},
       {"just_gets_past", OomVerdict::kCapacity, [](Failed&) {}, OomVerdict::kNearlyFull,
        "nearly full: expandable_segments:True just gets past", nullptr},
+      {"program_comes_first", OomVerdict::kFragmentation, [](Failed& of) { of.is_program_first = true; },
+       OomVerdict::kNearlyFull, "nearly full: no setting is known to carry the run on", nullptr},
       {"first_stays", OomVerdict::kCapacity, [](Failed& of) { of.row().ooms = 1; }, OomVerdict::kCapacity, "first",
        nullptr},
   };

@@ -153,6 +153,39 @@ class Files(unittest.TestCase):
                              'WHERE events.address != blocks.address'), 0)
         self.assertEqual(one('PRAGMA integrity_check'), 'ok')
 
+    def named(self):
+        """The snapshot, every second live block of which a list holds and the others nobody."""
+        snapshot = unpickled(SNAPSHOT)
+        live = [block['address'] for segment in snapshot['segments'] for block in segment['blocks']
+                if block['state'] == 'active_allocated']
+        snapshot['ashlar_names'] = {
+            'version': 1, 'when': 'out_of_memory', 'seconds': 0.25, 'objects': 1234, 'bound': None,
+            'live_bytes': 0,  # not read
+            'holders': [{'kind': 'element', 'name': 'losses[]', 'file': '/a/train.py', 'line': 31, 'function': 'train',
+                         'container': 'list', 'bytes': 0, 'blocks': 0, 'traits': ['in_call']},
+                        {'kind': 'not_found', 'name': 'not found', 'bytes': 0, 'blocks': 0}],
+            'blocks': [[address, i % 2, [1] if i % 2 == 0 else []] for i, address in enumerate(sorted(live))]}
+        path = os.path.join(self.folder, 'named.pickle')
+        with open(path, 'wb') as file:
+            pickle.dump(snapshot, file)
+        return path
+
+    def test_names_stay_in_recordings_and_tables(self):
+        path = self.named()
+        named = json.loads(run('explain', '--json', path).stdout)['held']
+        self.assertEqual(named['holders'][0]['name'], 'losses[]')
+        recording = self.convert('named.ashlar', source=path)
+        self.assertEqual(json.loads(run('explain', '--json', recording).stdout)['held'], named)
+        back = self.convert('back.pickle', source=recording)
+        self.assertEqual(json.loads(run('explain', '--json', back).stdout)['held'], named)
+        database = sqlite3.connect(self.convert('named.sqlite', source=recording))
+        rows = dict(database.execute('SELECT name, bytes FROM holders'))
+        self.assertEqual(rows, {one['name']: one['bytes'] for one in named['holders']})
+        joined = dict(database.execute('SELECT name, count(*) FROM blocks JOIN holders USING (device, holder) GROUP BY name'))
+        self.assertEqual(joined, dict(database.execute('SELECT name, blocks FROM holders')))
+        self.convert('named.trace', source=path)
+        self.assertIn('names of who holds the memory', self.said)
+
     def test_folder_has_the_tables_of_the_database(self):
         folder = self.convert('tables/')
         database = sqlite3.connect(self.convert('c.sqlite'))

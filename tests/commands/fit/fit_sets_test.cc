@@ -241,6 +241,20 @@ TEST(FitReportTest, SaysTheBestSettingOfEachRunThatWasReplayed) {
                     HasSubstr("half policy:ashlar 0 B fails by replay"), HasSubstr("as it is - - it has no history")));
 }
 
+TEST(FitReportTest, SaysWhatNoRunCanMakeFromOutside) {
+  FitAnswer answer = SomeAnswer();
+  EXPECT_THAT(report::ToText(answer), Not(HasSubstr("ESTIMATED")));
+  answer.estimates = {{.change = "keep no scores",
+                       .where = "train.py:68 forward",
+                       .bytes = 3 * 1024 * kMiBytes,
+                       .lines = {"x = sdpa(q, k, v)"}}};
+  EXPECT_THAT(report::ToText(answer),
+              AllOf(HasSubstr("\nESTIMATED"), HasSubstr("\n  3.00 GiB  keep no scores (train.py:68 forward)\n"),
+                    HasSubstr("\n      x = sdpa(q, k, v)\n")));
+  EXPECT_THAT(report::ToMarkdown(answer), HasSubstr("- estimated: 3.00 GiB  keep no scores (train.py:68 forward)"));
+  EXPECT_THAT(report::ToJson(answer), HasSubstr("\"where\": \"train.py:68 forward\""));
+}
+
 TEST(FitSetsTest, WhatIsLeftAsItIsIsNeededAtLeast) {
   FitAnswer answer = SomeAnswer();
   answer.outside_bytes = 100;

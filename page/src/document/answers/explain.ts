@@ -245,7 +245,16 @@ export type Cause = {
   counter_evidence: string[];
   missing: string | null;
   lines: string[];
+  held_by: HolderName[];
   fix: Fix | null;
+};
+
+export type HolderName = {
+  kind: string;
+  name: string;
+  file: string | null;
+  line: number | null;
+  function: string | null;
 };
 
 export type Fix = {

@@ -22,6 +22,7 @@ export type Fit = {
   rows: Row[];
   sets: Row[];
   settings: Setting[];
+  estimates: Estimate[];
   held: Held[];
   runs: number;
   untried_changes: number;
@@ -100,6 +101,13 @@ export type Setting = {
   fits: boolean;
   peak_reserved_bytes: number;
   why_not: string | null;
+};
+
+export type Estimate = {
+  change: string;
+  where: string | null;
+  bytes: number;
+  lines: string[];
 };
 
 export type Held = {

@@ -229,6 +229,21 @@ TEST(OwnedCausesTest, WhatAPassMadeIsNoDataFromTheSetup) {
   }
 }
 
+// How much more a program's first pass was to keep is not known: that the one request fits without holes says nothing
+// of it. Of a later pass it does.
+TEST(OwnedCausesTest, AFirstPassThatHolesStoppedIsNamedForWhatItKeeps) {
+  for (const int steps : {0, 3}) {
+    SeededRun run({.capacity_bytes = kGiB});
+    Model(run, 6, 8 * kMiB);
+    for (int step = 0; step < steps; ++step) Step(run, 6, 2 * kMiB, 8 * kMiB);
+    Blocks saved;
+    while (!run.is_out_of_memory()) Forward(run, 1, 3 * kMiB, saved);  // three of 6 MiB in 20 MiB, or less
+    const CauseFinding found = Diagnosis(run.Finish()).Of(CauseKind::kActivationsSaved);
+    EXPECT_EQ(found.finding, steps == 0 ? Finding::kFound : Finding::kAbsent) << SaidOf(found);
+    EXPECT_EQ(found.yields_to_bytes > 0, steps == 0);
+  }
+}
+
 // No graph has any of it: checkpointing would save nothing.
 TEST(OwnedCausesTest, WhatAnEvaluationMakesIsSavedForNoBackwardPass) {
   const auto saved_by = [](const trace::Holder& owner) {

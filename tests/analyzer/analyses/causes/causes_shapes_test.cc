@@ -17,6 +17,7 @@ namespace {
 using analyses::CauseContext;
 using analyses::CauseFinding;
 using analyses::CauseKind;
+using analyses::Confidence;
 using analyses::Finding;
 using Made = std::vector<core::Block*>;
 using testing::HasSubstr;
@@ -164,6 +165,37 @@ TEST(CausesShapesTest, LogitsThatARequestWasForAreToldBySizes) {
   }
 }
 
+// As a log-softmax asks for its output beside its input.
+TEST(CausesShapesTest, TheRequestThatFailedIsOneOfTheBlocksOfALoss) {
+  for (const bool is_as_large : {true, false}) {
+    const Decoder net{.layers = 2, .classes = 32'000, .own_loss = 1};
+    SeededRun run({.conf = "expandable_segments:True", .capacity_bytes = kGiB});
+    WeightsOf(run, net);
+    Made saved;
+    DecoderPass(run, net, saved);
+    run.At({{"model.py", 61, "token_logps"}, kShapesMain});
+    run.Fail(is_as_large ? net.LogitBytes() : 4 * net.LogitBytes());
+    const CauseFinding logits = Diagnosis(run.Finish()).Of(CauseKind::kLogitsSpike);
+    EXPECT_EQ(logits.finding == Finding::kFound && logits.confidence == Confidence::kLikely, is_as_large)
+        << SaidOf(logits);
+  }
+}
+
+// A loss that leaves out the last place of each text makes its logits of a copy without those rows, which goes.
+TEST(CausesShapesTest, LogitsWithoutTheLastPlacesAreToldBySizes) {
+  const Decoder net{.layers = 2, .classes = 32'000};
+  for (const std::uint64_t left_out : {2, 60, 400}) {
+    SeededRun run({.capacity_bytes = 512 * kMiB});
+    WeightsOf(run, net);
+    Made saved;
+    DecoderPass(run, net, saved);
+    run.At({{"/lib/torch/nn/modules/linear.py", 134, "forward"}, {"model.py", 60, "forward"}, kShapesMain});
+    run.Fail((net.rows() - left_out) * net.classes * 4);
+    const CauseFinding logits = Diagnosis(run.Finish()).Of(CauseKind::kLogitsSpike);
+    EXPECT_EQ(logits.finding, left_out < 400 ? Finding::kFound : Finding::kAbsent) << left_out;
+  }
+}
+
 // As wide as a layer within the model: four times its width.
 TEST(CausesShapesTest, WhatALayerWithinTheModelMakesIsNoLogits) {
   const Decoder net{.layers = 2, .classes = 4 * 512, .own_loss = 40};
@@ -238,7 +270,7 @@ TEST(CausesShapesTest, ASinglePoolIsCountedWhole) {
 // once.
 TEST(CausesShapesTest, TheCopyMadeSinceTheLastBackwardPassIsCounted) {
   const Decoder net;
-  SeededRun run({.conf = "expandable_segments:True", .capacity_bytes = 2 * kGiB});
+  SeededRun run({.conf = "expandable_segments:True", .capacity_bytes = kGiB});
   const Made weights = WeightsOf(run, net);
   std::uint64_t set_bytes = 0;
   for (const core::Block* const weight : weights) set_bytes += weight->size_bytes;
@@ -265,7 +297,7 @@ TEST(CausesShapesTest, TheCopyMadeSinceTheLastBackwardPassIsCounted) {
 // its first pass. The evaluation has no backward pass, so that nothing but the next model ends it.
 TEST(CausesShapesTest, AModelThatIsMadeAfterAnEvaluationIsASetOfWeights) {
   const Decoder net;
-  SeededRun run({.conf = "expandable_segments:True", .capacity_bytes = 2 * kGiB});
+  SeededRun run({.conf = "expandable_segments:True", .capacity_bytes = kGiB});
   std::uint64_t set_bytes = 0;
   for (int model = 0; model < 3; ++model) {
     const Made weights = WeightsOf(run, net);
