@@ -179,6 +179,25 @@ OF_SIXTH_READER = [
     Seed('shared_node_flow', '6GiB', ('memory_fraction',), True, has_bytes=False),
 ]
 
+OF_SEVENTH_READER = [
+    Seed('ppo_pixels', '3GiB', ('graph_kept_alive',), True, has_bytes=False, variable='buf.logprobs'),
+    Seed('vit_knn_monitor', '6GiB', ('outputs_kept',), True, has_bytes=False, variable='monitor.feats'),
+    Seed('clm_finetune', '6GiB', EVAL_OUTPUTS, True, has_bytes=False),
+    Seed('tcn_forecast', '4GiB', ('eval_without_no_grad', 'graph_kept_alive'), True, has_bytes=False, variable='total'),
+    Seed('soft_prompt', '5GiB', ('gradients_kept',), True, has_bytes=False, variable='lm'),
+    Seed('gradcam_report', '5GiB', ('hooks_keep_activations', 'outputs_kept'), True, has_bytes=False, variable='cam.activations'),
+    Seed('kfold_convnext', '4608MiB', ('model_copies', 'outputs_kept'), True, has_bytes=False, variable="results[*]['weights']"),
+    Seed('citation_gcn', '3GiB', ('long_lived_tensor',), True, has_bytes=False, variable='adj'),
+    Seed('video_autobatch', '4GiB', ('exception_holds_frames',), True, has_bytes=False),
+    Seed('muzero_selfplay', '3GiB', ('reference_cycle',), True, has_bytes=False),
+    Seed('dlrm_criteo', '6GiB', ('optimizer_state',), True, has_bytes=False),
+    Seed('brats_unet3d', '3GiB', ('activations_saved',), True, has_bytes=False),
+    Seed('dna_transformer', '6GiB', ('attention_scores', 'activations_saved'), True, has_bytes=False),
+    Seed('llama_pretrain', '5GiB', ('logits_spike',), True, has_bytes=False),
+    Seed('music_sampler', '4GiB', ('kv_cache_grows',), True, has_bytes=False, variable='cache.data'),
+    Seed('two_stage_swin', '3GiB', ('loaded_twice', 'long_lived_tensor', 'model_copies'), True, has_bytes=False, variable='ckpt'),
+]
+
 HEALTHY = [
     Seed('cyclegan_pool', '6GiB'),
     Seed('ppo_rollouts', '6GiB', conf=EXPANDABLE),
@@ -207,6 +226,11 @@ HEALTHY = [
     Seed('drone_sac', '2GiB', conf=EXPANDABLE),
     Seed('probe_layers', '2GiB', conf=EXPANDABLE),
     Seed('scan_register', '2GiB', conf=EXPANDABLE),
+    Seed('sst_accelerate', '4GiB'),
+    Seed('ddpm_cifar', '4GiB'),
+    Seed('dqn_replay', '2GiB'),
+    Seed('hifi_gan', '3GiB'),
 ]
 
-PAGE_READERS = OF_FIRST_READER + OF_SECOND_READER + OF_THIRD_READER + OF_FOURTH_READER + OF_FIFTH_READER + OF_SIXTH_READER + HEALTHY
+PAGE_READERS = (OF_FIRST_READER + OF_SECOND_READER + OF_THIRD_READER + OF_FOURTH_READER + OF_FIFTH_READER + OF_SIXTH_READER
+                + OF_SEVENTH_READER + HEALTHY)

@@ -115,8 +115,7 @@ std::vector<answers::FitEstimate> EstimatesOf(const FitAnswer& answer, const ans
 
 std::vector<answers::FitEstimate> Estimates(const SettingsAsked& asked, const FitAnswer& answer,
                                             const answers::Progress& progress, FitRuns& runs) {
-  const bool is_asked = !answer.set.has_value() && answer.base.verdict == answers::FitVerdict::kFails;
-  if (!is_asked || asked.seconds_left <= 0) return {};
+  if (answer.base.verdict != answers::FitVerdict::kFails || asked.seconds_left <= 0) return {};
   const RerunEnd end = runs.RunWithNames({.on_card = true, .is_whole = true}, asked.most_seconds);
   const absl::StatusOr<answers::Explanation> explanation = ExplainOnCard(end, asked.card, progress);
   return explanation.ok() ? EstimatesOf(answer, explanation->why) : std::vector<answers::FitEstimate>();

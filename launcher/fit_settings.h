@@ -25,8 +25,7 @@ struct SettingsAsked {
 std::vector<answers::FitSetting> BestSettings(const SettingsAsked& asked, const answers::FitAnswer& answer,
                                               const RerunEnd& proof, const answers::Progress& progress, FitRuns& runs);
 
-// Where no set fits: what else the program could change, by the causes of its failure. It is run once more on the card,
-// with its history.
+// What else the program could change, by the causes of its failure: it is run once more on the card, with its history.
 std::vector<answers::FitEstimate> Estimates(const SettingsAsked& asked, const answers::FitAnswer& answer,
                                             const answers::Progress& progress, FitRuns& runs);
 

@@ -124,11 +124,14 @@ Notes NotesOnUnwinding(const timeline::Timeline& observed) {
 
 // How the state at an error can be kept, before Python's frames are left, and with the variables that hold it.
 NextStep ObserverInTime(bool is_unwound) {
-  return {is_unwound ? "to have the state at the error itself, before the failure is handled, and who holds it by name:"
+  return {
+      .sentence =
+          is_unwound ? "to have the state at the error itself, before the failure is handled, and who holds it by name:"
                      : "to have in the file who holds the memory by name:",
-          {"import ashlar_gpu", "def dump(device, allocated, device_total, device_free):",
-           "    torch.cuda.memory._dump_snapshot(f'oom-{device}.pickle')",
-           "    ashlar_gpu.names(f'oom-{device}.pickle')", "torch._C._cuda_attach_out_of_memory_observer(dump)"}};
+      .lines = {"import ashlar_gpu", "def dump(device, allocated, device_total, device_free):",
+                "    torch.cuda.memory._dump_snapshot(f'oom-{device}.pickle')",
+                "    ashlar_gpu.names(f'oom-{device}.pickle')", "torch._C._cuda_attach_out_of_memory_observer(dump)"},
+      .is_of_names = !is_unwound};
 }
 
 // Of a file that PyTorch itself wrote.

@@ -240,7 +240,8 @@ void AppendRaisedAt(const answers::Explanation& e, std::string& out) {
 
 void AppendStacks(const answers::Explanation& e, std::string& out) {
   if (e.memory.holders.stacks.empty()) return;
-  std::string remark = "live blocks by the line that allocated them, at the same moment";
+  std::string remark = absl::StrCat("live blocks by the line that allocated them, at the same moment",
+                                    e.verdict.next.is_of_names ? "; by name: ashlar_gpu.names(FILE)" : "");
   if (e.memory.holders.names.has_value())
     remark = absl::StrCat("live blocks by the line that allocated them, at ", e.memory.moment);
   if (e.memory.at_end.has_value()) {
@@ -411,7 +412,7 @@ std::string AfterCauses(const answers::Explanation& e) {
   AppendPins(e.memory.pins, out);
   AppendProgram(e.program, out);
   AppendWhatIf(e, out);
-  if (!e.verdict.next.sentence.empty()) {
+  if (!e.verdict.next.sentence.empty() && !e.verdict.next.is_of_names) {
     AppendSection("NEXT", "", out);
     out += "  ";
     AppendWrapped(e.verdict.next.sentence, 2, out);

@@ -32,6 +32,7 @@ struct NextStep {
   std::string sentence = {};
   std::vector<std::string> lines = {};  // to write into the program, or
   bool is_command = false;              // for the shell
+  bool is_of_names = false;             // the text says it in brief, where the names would stand
 
   bool operator==(const NextStep&) const = default;
 };

@@ -139,7 +139,7 @@ struct FitAnswer {
   std::vector<FitRow> sets;                   // of several, in the order in which they were tried
   std::optional<FitRow> set;                  // the cheapest that fits, run on the card to its end
   std::vector<FitSetting> settings;           // of the set, and of what is within a tenth of the card
-  std::vector<FitEstimate> estimates;         // where no set fits: by the trace of the program as it is, on the card
+  std::vector<FitEstimate> estimates;         // by the trace of the program as it is, on the card
   std::optional<FitValues> varied;            // then no set is looked for
   std::optional<std::vector<FitCard>> cards;  // of --goal cards: the program as it is first, the least card last
   std::vector<std::string> with;              // changes that --with has in each of these runs

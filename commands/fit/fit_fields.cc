@@ -316,8 +316,7 @@ const Fields<FitAnswer>& FieldsOf<FitAnswer>() {
                "Whole runs replayed on the card under other settings: of the set, and of what is within a tenth of the "
                "card.")
           .Add("estimates", &FitAnswer::estimates,
-               "Where no set fits: changes that no run can make from outside, estimated from the trace of the program "
-               "as it is.")
+               "Changes that no run can make from outside, estimated from the trace of the program as it is.")
           .Add("held", &FitAnswer::held, "What is live in each step of the optimizer in the program as it is.")
           .Add("runs", &FitAnswer::runs, "Number of times that the program was run.")
           .Add("untried_changes", &FitAnswer::untried_changes,

@@ -24,6 +24,7 @@ using Indices = std::vector<std::size_t>;
 // Of what is allocated.
 constexpr double kLeastActivationsShare = 0.3;
 constexpr double kLeastScoresThatFit = 0.3;
+constexpr double kLeastActiveOfFirstPass = 0.9;  // of what is reserved: where holes are more, they are what is wrong
 // A pass that made so many times the blocks of the one before is not one pass: it repeats without a backward pass.
 constexpr double kRepeatedPass = 2.5;
 
@@ -51,13 +52,15 @@ bool IsRepeatedPass(const ProgramMemory& memory) {
   return static_cast<double>(now.forward_blocks) > kRepeatedPass * static_cast<double>(most);
 }
 
-// A program's first pass that failed before its backward pass: it was to keep more, and how much more is not known. So
-// a request that would have fitted without holes says nothing of the pass.
+// A program's first pass that failed before its backward pass, with few holes: it was to keep more, and how much more
+// is not known. That the one request would have fitted without holes says nothing of the pass.
 bool IsInFirstPass(const CauseContext& context, const ProgramMemory& memory) {
   const std::optional<Shortage> shortage = ShortageAt(context);
   const Pass& now = *memory.Current();
+  const timeline::Totals& totals = context.history->timeline->TotalsAfter(context.history->moment);
   return shortage.has_value() && shortage->MissingBytes() > 0 && &now == &memory.passes().front() &&
-         now.backward > context.history->moment;
+         now.backward > context.history->moment &&
+         IsShareOf(totals.active_bytes, kLeastActiveOfFirstPass, totals.reserved_bytes);
 }
 
 // Whole steps that begin in the pass.

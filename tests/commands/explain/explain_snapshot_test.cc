@@ -234,13 +234,15 @@ TEST(ExplainSnapshotTest, AnOutOfMemoryErrorIsJudgedToTheByte) {
 
 TEST(ExplainSnapshotTest, AFileWithoutNamesIsToldHowToHaveThem) {
   trace::Snapshot snapshot = Fragmented(50 * kMiB);
-  EXPECT_EQ(Explained(snapshot, WithCapacity(60 * kMiB))["next_step"], "") << "no program of Python's";
+  EXPECT_EQ(Explained(snapshot, WithCapacity(60 * kMiB))["next_step"], nullptr) << "no program of Python's";
+  const trace::StackId stack = snapshot.stacks.InternStack({snapshot.stacks.InternFrame("train.py", 3, "main")});
+  for (trace::Event& event : snapshot.device_traces[0].Mutable()) event.stack = stack;
   snapshot.traits.has_stacks = true;
   const nlohmann::json without = Explained(snapshot, WithCapacity(60 * kMiB));
   EXPECT_THAT(without["next_step"].get<std::string>(), HasSubstr("who holds the memory by name"));
   EXPECT_THAT(without["next_lines"].dump(), HasSubstr("ashlar_gpu.names(f'oom-{device}.pickle')"));
   snapshot.holders.emplace().when = "out_of_memory";
-  EXPECT_EQ(Explained(snapshot, WithCapacity(60 * kMiB))["next_step"], "");
+  EXPECT_EQ(Explained(snapshot, WithCapacity(60 * kMiB))["next_step"], nullptr);
 }
 
 // With divisions a request is rounded further than to 512 bytes: the interval must hold what was asked for.

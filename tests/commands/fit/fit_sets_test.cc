@@ -157,6 +157,7 @@ TEST(FitReportTest, SaysWhatFitsWhatItSavesAndWhatToWrite) {
   answer.base.work = answer.set->work = FitWork{.operations = 7};
   answer.set->diff = {"--- train.py\n+++ train.py\n", {"blocks"}};
   answer.settings.resize(1);
+  answer.estimates.resize(1);
   ExpectBySchema({answer, without, varied, cards});
   EXPECT_THAT(
       InOneLine(report::ToText(cards)),

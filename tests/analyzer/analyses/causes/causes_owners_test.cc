@@ -376,7 +376,7 @@ TEST(OwnedCausesTest, AProgramThatFailsAgainIsShortOfMemory) {
   Forward(run.run(), 6, 160 * kMiB, saved);
   for (core::Block* block : saved) run.Own(block, OwnerNamed("graph", "x", {}, "train"));
   run.run().At({{"model.py", 40, "attention"}, kOwnersForward, kMain});
-  run.run().Free(run.run().Allocate(300 * kMiB));
+  run.run().Free(run.run().Allocate(600 * kMiB));
   run.Keep(18 * kMiB, OwnerNamed("graph", "x", {}, "train"));  // of the segment that the other leaves
   run.run().Fail(4 * kGiB - run.run().LiveBytes() - 64 * kMiB);
   SeededInput input = run.Finish();
