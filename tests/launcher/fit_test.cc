@@ -134,9 +134,9 @@ TEST_F(FitTest, EachChangeIsARowAndTheCheapestThatFitsIsProven) {
   EXPECT_EQ(answer["set"]["changes"], Names({"cheap"}));
   EXPECT_EQ(answer["set"]["known_by"], "run on the card");
   EXPECT_EQ(answer["stop_step"], 4) << "two behind the step that decided";
-  EXPECT_EQ(answer["runs"], 9)
+  EXPECT_EQ(answer["runs"], 10)
       << "as it is, the same on the card, three rows, three that count (as it is, dear, cheap), "
-         "the proof, whose history is replayed";
+         "the proof, whose history is replayed, and as it is for its causes";
 }
 
 TEST_F(FitTest, EffectsDoNotAddUpSoASetIsRun) {
