@@ -314,12 +314,12 @@ absl::Status Answer(const FitFlags& flags, const FitAsked& asked, const FitBase&
   SetSearch search(runs, limits.most_seconds, asked.budget, answer);
   if (absl::Status status = search.RunRows(); !status.ok()) return status;
   if (answer.base.verdict == FitVerdict::kFits) return absl::OkStatus();
+  answer.estimates = Estimates({asked.card, limits.most_seconds, search.SecondsLeft()}, answer, progress, runs);
   search.CountRows();
   search.FindSet();
   search.CountSet();
   answer.settings =
       BestSettings({asked.card, limits.most_seconds, search.SecondsLeft()}, answer, search.proof(), progress, runs);
-  answer.estimates = Estimates({asked.card, limits.most_seconds, search.SecondsLeft()}, answer, progress, runs);
   return absl::OkStatus();
 }
 
