@@ -6,6 +6,7 @@ import sys
 
 import torch
 import transformers
+from spread import spread_by_hand
 from tell import tell
 
 TOKENS, STEPS = 256, 3
@@ -20,23 +21,10 @@ WAYS = {'mixtral': ('Mixtral', {'num_local_experts': 8}),
                                        'qk_nope_head_dim': 32, 'v_head_dim': 64})}
 
 
-def spread_by_hand():
-    """The choice goes into the tensor that topk made: no memory is asked for."""
-    original = torch.topk
-
-    def topk(scores, k, *args, **kwargs):
-        values, indices = original(scores, k, *args, **kwargs)
-        if scores.shape[-1] == 8:
-            indices.data.copy_((torch.arange(indices.numel()) % 8).reshape(indices.shape))
-        return values, indices
-
-    torch.topk = topk
-
-
 def main():
     name, keys = WAYS[sys.argv[1]]
     if 'by_hand' in sys.argv:
-        spread_by_hand()
+        spread_by_hand(8, SMALL['num_experts_per_tok'])
     config = getattr(transformers, name + 'Config')(**{**SMALL, **keys})
     torch.manual_seed(0)
     model = getattr(transformers, name + 'ForCausalLM')(config).cuda()

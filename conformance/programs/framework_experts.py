@@ -7,28 +7,10 @@ import os
 import sys
 
 import torch
+from spread import spread_by_hand
 from tell import tell
 
 EXPERTS, HIDDEN, INNER, TOKENS, STEPS = 8, 512, 2048, 1024, 3
-
-
-def spread_by_hand(k):
-    """The choice goes into the tensor that topk, or argmax for one after the other, made: no memory is asked for."""
-    best, largest, calls = torch.topk, torch.argmax, [0]
-
-    def topk(scores, k, dim=-1, **kwargs):
-        values, indices = best(scores, k, dim, **kwargs)
-        if scores.shape[-1] == EXPERTS and dim != 0:
-            indices.data.copy_((torch.arange(indices.numel()) % EXPERTS).reshape(indices.shape))
-        return values, indices
-
-    def argmax(scores, dim):
-        made = largest(scores, dim=dim)
-        made.data.copy_((torch.arange(made.numel()) * k + calls[0] % k) % EXPERTS)
-        calls[0] += 1
-        return made
-
-    torch.topk, torch.argmax = topk, argmax
 
 
 def megatron_layer(dispatcher):
@@ -64,7 +46,7 @@ def main():
         os.environ.setdefault(name, value)
     framework, _, way = sys.argv[1].partition('_')
     if 'by_hand' in sys.argv:
-        spread_by_hand(int(way) if way.isdigit() else 2)
+        spread_by_hand(EXPERTS, int(way) if way.isdigit() else 2)
     torch.cuda.set_device(0)
     torch.manual_seed(0)
     layer, shape = deepspeed_layer(int(way)) if framework == 'deepspeed' else megatron_layer(way or 'alltoall')
