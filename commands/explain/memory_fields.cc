@@ -82,9 +82,11 @@ const Fields<trace::Holder>& FieldsOf<trace::Holder>() {
   using trace::Holder;
   static const auto* fields = new Fields<Holder>(
       Fields<Holder>("holder_name")
-          .Add("kind", &Holder::kind, "As names.schema.json has it.")
+          .Add("kind", &Holder::kind,
+               "As names.schema.json has it: parameter, optimizer_state, graph, local, cycle, not_found and others.")
           .Add("name", &Holder::name, "As a person would say it: losses[], model.layers.*.weight.")
-          .AddNonEmpty("file", &Holder::file, "Of the variable's scope; null: not known.")
+          .AddNonEmpty("file", &Holder::file,
+                       "Of the variable's scope; of what nobody holds, where it was allocated; null: not known.")
           .Add(
               "line", [](const auto& of) { return AboveZero(of.line); }, "Where that scope stands; null: not known.")
           .AtLeast(1)
@@ -98,21 +100,7 @@ const Fields<analyses::HeldRow>& FieldsOf<analyses::HeldRow>() {
   using analyses::HolderGrowth;
   static const auto* fields = new Fields<HeldRow>(
       Fields<HeldRow>("holder")
-          .Add(
-              "kind", [](const auto& of) { return of.holder.kind; },
-              "As names.schema.json has it: parameter, optimizer_state, graph, local, cycle, not_found and others.")
-          .Add(
-              "name", [](const auto& of) { return of.holder.name; },
-              "As a person would say it: losses[], model.layers.*.weight.")
-          .AddNonEmpty(
-              "file", [](const auto& of) { return of.holder.file; },
-              "Of the variable's scope; of what nobody holds, where it was allocated; null: not known.")
-          .Add(
-              "line", [](const auto& of) { return AboveZero(of.holder.line); },
-              "Where that scope stands; null: not known.")
-          .AtLeast(1)
-          .AddNonEmpty(
-              "function", [](const auto& of) { return of.holder.function; }, "That function; null: none, or not known.")
+          .AddFrom(FieldsOf<trace::Holder>(), [](const auto& of) -> const trace::Holder& { return of.holder; })
           .Add(
               "nodes", [](const auto& of) { return AboveZero(of.holder.nodes); },
               "Nodes of its graph; null: it is none.")

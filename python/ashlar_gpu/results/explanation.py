@@ -242,9 +242,9 @@ class Program:
 
 @dataclasses.dataclass(frozen=True)
 class HolderName:
-    kind: str  # As names.schema.json has it.
+    kind: str  # As names.schema.json has it: parameter, optimizer_state, graph, local, cycle, not_found and others.
     name: str  # As a person would say it: losses[], model.layers.*.weight.
-    file: Optional[str]  # Of the variable's scope; null: not known.
+    file: Optional[str]  # Of the variable's scope; of what nobody holds, where it was allocated; null: not known.
     line: Optional[int]  # Where that scope stands; null: not known.
     function: Optional[str]  # That function; null: none, or not known.
 
