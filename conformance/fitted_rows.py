@@ -354,6 +354,7 @@ def judge_hostile(bench):
     with open(os.path.join(folder, 'log.txt')) as log:
         verdict.equal('lines of the log', len(log.readlines()), 2)
     verdict.equal('the log and the model are told of', sorted(map(os.path.basename, answer['kept_away'])), ['log.txt', 'model.pt'])
+    verdict.equal('the tracker is told of', answer['not_sent'], ['192.0.2.1:80'])
     verdict.cells.update({'card': HOSTILE_CARD, 'as it is': mib(answer['as_it_is']['peak_reserved_bytes']), 'set': 'fused-optimizer',
                           'changed': mib(answer['set']['peak_reserved_bytes']), 'runs': str(answer['runs'])})
     return verdict

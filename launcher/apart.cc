@@ -67,7 +67,8 @@ int FreePort() {
 
 // As apart.py has them.
 std::string FilesIn(const std::string& folder) { return folder + "/files"; }
-std::string ListIn(const std::string& folder) { return folder + "/files.written"; }
+std::string FilesList(const std::string& folder) { return folder + "/files.written"; }
+std::string HostsList(const std::string& folder) { return folder + "/files.unsent"; }
 
 }  // namespace
 
@@ -190,11 +191,19 @@ absl::StatusOr<pid_t> StartApart(const Launch& launch, const RunFolder& folder, 
   return absl::UnavailableError(absl::StrCat("no process could be made: ", std::strerror(errno)));
 }
 
-std::vector<std::string> KeptAway(const std::string& folder) {
-  std::ifstream list(ListIn(folder));
+namespace {
+
+std::vector<std::string> LinesOf(const std::string& path) {
+  std::ifstream list(path);
   std::set<std::string> out;
   for (std::string line; std::getline(list, line);) out.insert(line);
   return {out.begin(), out.end()};
 }
+
+}  // namespace
+
+std::vector<std::string> KeptAway(const std::string& folder) { return LinesOf(FilesList(folder)); }
+
+std::vector<std::string> NotSent(const std::string& folder) { return LinesOf(HostsList(folder)); }
 
 }  // namespace ashlar::cli

@@ -73,6 +73,8 @@ absl::StatusOr<pid_t> StartApart(const Launch& launch, const RunFolder& folder, 
 
 // The files of others that the Python side kept it from writing, each once.
 std::vector<std::string> KeptAway(const std::string& folder);
+// What it was kept from connecting to, "HOST:PORT", each once.
+std::vector<std::string> NotSent(const std::string& folder);
 
 }  // namespace ashlar::cli
 

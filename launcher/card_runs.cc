@@ -97,14 +97,16 @@ void RunAsOthers(const CardChoice& choice, const FirstRun& first, SignalRelay& r
   const RerunLimits limits = {.at_once = RerunsAtOnce(first.host_bytes * report.results.runs.size()),
                               .most_seconds = MostSecondsOf(first.seconds)};
   const std::vector<RerunEnd> ends = RunAgain(reruns, limits, relay, progress);
-  std::set<std::string> kept_away;
+  std::set<std::string> kept_away, not_sent;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const absl::StatusOr<CardTable> table = TableOf(*cards[i], report, ends[i], progress);
     if (table.ok()) Replace(*table, *report.cards);
     report.card_runs.runs.push_back({cards[i], std::string(table.status().message())});
     kept_away.insert(ends[i].kept.begin(), ends[i].kept.end());
+    not_sent.insert(ends[i].not_sent.begin(), ends[i].not_sent.end());
   }
   report.card_runs.kept_away.assign(kept_away.begin(), kept_away.end());
+  report.card_runs.not_sent.assign(not_sent.begin(), not_sent.end());
 }
 
 }  // namespace

@@ -201,7 +201,10 @@ const Fields<cli::VllmInfo>& FieldsOf<cli::VllmInfo>() {
           .Add("activations_bytes", &VllmInfo::activations_bytes, "Of a step, at most.")
           .Add("graphs_bytes", &VllmInfo::graphs_bytes, "Of CUDA graphs, as it estimates them.")
           .Add("kv_cache_bytes", &VllmInfo::kv_cache_bytes, "What it took for its KV cache.")
-          .Add("requested_bytes", &VllmInfo::requested_bytes, "Of the device, by its gpu_memory_utilization."));
+          .Add("requested_bytes", &VllmInfo::requested_bytes, "Of the device, by its gpu_memory_utilization.")
+          .AddCount("tokens", &VllmInfo::tokens, "That its KV cache has room for; 0: not told.")
+          .AddCount("longest_request", &VllmInfo::longest_request, "Tokens of a request at most: max_model_len.")
+          .AddCount("most_requests", &VllmInfo::most_requests, "Requests at once at most: max_num_seqs."));
   return *fields;
 }
 
@@ -233,10 +236,8 @@ const Fields<cli::ProcessRun>& FieldsOf<cli::ProcessRun>() {
           .Add("books", &ProcessRun::books, "Of the preloaded library; null where the process was killed.")
           .Add("torch", &ProcessRun::torch, "What PyTorch's allocator says; null without PyTorch.")
           .Add("jax", &ProcessRun::jax, "What JAX's allocator says at the end; null without JAX.")
-          .Add("vllm", &ProcessRun::vllm,
-               "What vLLM measured of itself before it made its KV cache; null where it did not.")
-          .Add("sglang", &ProcessRun::sglang,
-               "What SGLang counted of itself once it had its KV cache; null where it did not."));
+          .Add("vllm", &ProcessRun::vllm, "What vLLM measured and counts of itself; null where it did not.")
+          .Add("sglang", &ProcessRun::sglang, "What SGLang counted of itself; null where it did not."));
   return *fields;
 }
 
@@ -329,7 +330,8 @@ const Fields<cli::CardRuns>& FieldsOf<cli::CardRuns>() {
           .Add("runs", &CardRuns::runs, "As which cards the program was run again.")
           .AddNonEmpty("why_no_runs", &CardRuns::why_none,
                        "Why it was not run again; null where it was, or there was no other card to run it as.")
-          .Add("kept_away", &CardRuns::kept_away, "Files that it would have written again, and did not."));
+          .Add("kept_away", &CardRuns::kept_away, "Files that it would have written again, and did not.")
+          .Add("not_sent", &CardRuns::not_sent, "What it would have connected to again, and did not: HOST:PORT."));
   return *fields;
 }
 

@@ -35,6 +35,7 @@ struct CardRuns {
   std::vector<CardRun> runs;
   std::string why_none;                // it was not run again; empty: it was, or there was no other card to run it as
   std::vector<std::string> kept_away;  // files that the runs would have written, and did not
+  std::vector<std::string> not_sent;   // "HOST:PORT" that they would have connected to, and did not
 };
 
 // Unknown: no device was used, or no request failed and the program ended before its end.

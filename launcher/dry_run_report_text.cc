@@ -311,6 +311,8 @@ void AppendCardsEnd(const RunReport& r, const std::string& least, std::string& o
   if (!ran.empty()) add(absl::StrCat("run again as ", absl::StrJoin(ran, ", ")));
   const std::vector<std::string>& kept_away = r.card_runs.kept_away;
   if (!kept_away.empty()) add(absl::StrCat("files that it did not write again: ", FirstOf(kept_away)));
+  const std::vector<std::string>& not_sent = r.card_runs.not_sent;
+  if (!not_sent.empty()) add(absl::StrCat("what it did not connect to again: ", FirstOf(not_sent)));
 }
 
 constexpr char kUntilThen[] = "; the program ended before its end, and would have asked for more";
@@ -404,6 +406,16 @@ std::string IntervalText(const libraries::BytesBetween& bytes) {
   return absl::StrCat(FormatBytes(bytes.least_bytes), " to ", FormatBytes(bytes.most_bytes));
 }
 
+// Of its longest requests so many at once.
+std::string RoomText(const VllmInfo& info) {
+  if (info.tokens == 0 || info.longest_request == 0) return "";
+  return absl::StrCat(
+      ": room for ", FormatCount(info.tokens), " tokens, which are ",
+      absl::StrFormat("%.1f", static_cast<double>(info.tokens) / static_cast<double>(info.longest_request)),
+      " requests of ", FormatCount(info.longest_request), ", its longest; it takes at most ",
+      FormatCount(info.most_requests), " at once");
+}
+
 // What vLLM has of its allocator's row.
 void AppendVllm(const ProcessRun& run, std::string& out) {
   if (!run.vllm.has_value()) return;
@@ -412,7 +424,7 @@ void AppendVllm(const ProcessRun& run, std::string& out) {
       absl::StrCat("vLLM of ", run.Name(), ", as it measured itself: weights ", FormatBytes(run.vllm->weights_bytes),
                    ", activations ", FormatBytes(run.vllm->activations_bytes), ", CUDA graphs ",
                    FormatBytes(run.vllm->graphs_bytes), ", KV cache ", FormatBytes(run.vllm->kv_cache_bytes),
-                   " of the ", FormatBytes(run.vllm->requested_bytes), " that it asks for"),
+                   " of the ", FormatBytes(run.vllm->requested_bytes), " that it asks for", RoomText(*run.vllm)),
       4, out);
 }
 

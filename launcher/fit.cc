@@ -210,6 +210,7 @@ absl::StatusOr<FitBase> RunBase(const FitFlags& flags, const FitAsked& asked, co
                 HollowEnvironment(settings, *files, folder.path()),
                 /*has_fixed_addresses=*/flags.settings.reproducible, /*prints_to_stderr=*/true};
   out.launch.environment["ASHLAR_FIT"] = "watch";
+  out.launch.environment["ASHLAR_FIT_ROOM"] = "1";
   if (!settings.skip_init) out.launch.environment["ASHLAR_FIT_DRAWN"] = folder.path();
   const Clock::time_point began = Clock::now();
   const absl::StatusOr<int> ended = RunProgram(out.launch, folder, relay);
@@ -382,6 +383,7 @@ int RunFit(const FitFlags& flags) {
   answer.runs = runs.runs() + 1;
   if (*workspaces != nullptr) answer.workspaces = WorkspacesText(runs.cudnn());
   answer.kept_away.assign(runs.kept_away().begin(), runs.kept_away().end());
+  answer.not_sent.assign(runs.not_sent().begin(), runs.not_sent().end());
   return FinishFit(flags, answer);
 }
 

@@ -80,6 +80,10 @@ FitFacts FitFactsOf(const json& file) {
   if (const auto diff = file.find("diff"); diff != file.end()) {
     out.diff = {Get<std::string>(*diff, "text"), GetTexts(*diff, "changes")};
   }
+  if (const auto engine = file.find("engine"); engine != file.end() && engine->is_object()) {
+    out.engine = {Get<double>(*engine, "share"), Get<std::uint64_t>(*engine, "needed"),
+                  !Get<std::string>(*engine, "refused").empty()};
+  }
   if (const auto work = file.find("work"); work != file.end() && work->is_object()) {
     out.work = {Get<std::uint64_t>(*work, "operations"), Get<std::uint64_t>(*work, "narrow_operations"),
                 Get<std::uint64_t>(*work, "memory_bytes"), Get<std::uint64_t>(*work, "bus_bytes")};
@@ -134,6 +138,15 @@ void JudgeByPeak(const FitFacts& facts, std::uint64_t total_bytes, FitRow& row) 
   }
 }
 
+// What the cache of an engine of vLLM has room for, where one told it.
+std::optional<answers::FitCache> CacheOf(const RunResults& results) {
+  for (const ProcessRun& run : results.runs) {
+    if (!run.vllm.has_value() || run.vllm->tokens == 0) continue;
+    return answers::FitCache{run.vllm->tokens, run.vllm->longest_request, run.vllm->most_requests};
+  }
+  return std::nullopt;
+}
+
 std::string WhyNotMade(const std::vector<std::string>& changes, const FitFacts& facts) {
   for (const std::string& name : changes) {
     const auto change =
@@ -175,8 +188,17 @@ std::optional<std::uint64_t> StopStep(const FitFacts& facts) {
 FitRow FitRuns::BaseRow() const {
   FitRow out;
   SetPeaks(base_.results, out);
-  JudgeByPeak(base_.facts, base_.card.RoomBytes(), out);
+  JudgeInRoom(base_.facts, out);
   return out;
+}
+
+void FitRuns::JudgeInRoom(const FitFacts& facts, FitRow& row) const {
+  if (!facts.engine.has_value()) return JudgeByPeak(facts, base_.card.RoomBytes(), row);
+  const double share_bytes = facts.engine->share * static_cast<double>(base_.card.total.bytes);
+  const std::uint64_t free_bytes = base_.card.RoomBytes() - std::min(base_.card.RoomBytes(), base_.card.context.bytes);
+  const bool fits =
+      static_cast<double>(facts.engine->needed_bytes) <= share_bytes && share_bytes <= static_cast<double>(free_bytes);
+  row.verdict = fits ? FitVerdict::kFits : FitVerdict::kFails;
 }
 
 FitRow FitRuns::RowOf(const Asked& asked, const RerunEnd& end) const {
@@ -184,7 +206,8 @@ FitRow FitRuns::RowOf(const Asked& asked, const RerunEnd& end) const {
   out.changes = asked.changes;
   out.ran_on_card = asked.on_card;
   const std::optional<FitFacts> facts = end.folder != nullptr ? ReadFitFacts(end.folder->path()) : std::nullopt;
-  if (asked.on_card && RanOut(end.results)) {
+  const bool is_refused = facts.has_value() && facts->engine.has_value() && facts->engine->is_refused;
+  if (asked.on_card && (RanOut(end.results) || is_refused)) {
     out.verdict = FitVerdict::kFails;
     if (facts.has_value()) out.failed_step = facts->failed_step;
     return out;
@@ -209,8 +232,9 @@ FitRow FitRuns::RowOf(const Asked& asked, const RerunEnd& end) const {
     out.verdict = FitVerdict::kFails;
   } else if (asked.on_card) {
     out.verdict = FitVerdict::kFits;
+    out.cache = CacheOf(end.results);
   } else {
-    JudgeByPeak(*facts, base_.card.RoomBytes(), out);
+    JudgeInRoom(*facts, out);
   }
   return out;
 }
@@ -233,6 +257,7 @@ Rerun FitRuns::RerunOf(const Asked& asked) const {
   }
   if (!names.empty()) out.launch.environment["ASHLAR_FIT"] = names;
   if (!leaves_draws_ || asked.is_whole) out.launch.environment.erase("ASHLAR_FIT_DRAWN");
+  if (asked.on_card || !asked.machine.empty()) out.launch.environment.erase("ASHLAR_FIT_ROOM");
   if (asked.counts) out.launch.environment["ASHLAR_FIT_COUNTS"] = "1";
   if (stop_.has_value() && !asked.is_whole) out.launch.environment["ASHLAR_FIT_STOP"] = absl::StrCat(*stop_);
   out.can_be_forked = !asked.is_whole;
@@ -300,10 +325,15 @@ RerunEnd FitRuns::RunWithNames(const Asked& asked, double most_seconds) {
   return std::move(RunEach({rerun}, {.most_seconds = most_seconds}).front());
 }
 
+void FitRuns::TakeKept(const RerunEnd& end) {
+  kept_away_.insert(end.kept.begin(), end.kept.end());
+  not_sent_.insert(end.not_sent.begin(), end.not_sent.end());
+}
+
 FitRuns::Proof FitRuns::Prove(const std::vector<std::string>& changes, double most_seconds) {
   const Asked asked = {.changes = changes, .on_card = true, .is_whole = true};
   RerunEnd end = std::move(RunWithHistories({asked}, {.most_seconds = most_seconds}).front());
-  kept_away_.insert(end.kept.begin(), end.kept.end());
+  TakeKept(end);
   FitRow row = RowOf(asked, end);
   return {std::move(row), std::move(end)};
 }
@@ -325,7 +355,7 @@ std::vector<FitRow> FitRuns::RunOnce(const std::vector<Asked>& asked, const Time
   std::vector<FitRow> out;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     out.push_back(RowOf(asked[i], ends[i]));
-    kept_away_.insert(ends[i].kept.begin(), ends[i].kept.end());
+    TakeKept(ends[i]);
     cudnn_.Add(CudnnOf(ends[i].results));
   }
   return out;

@@ -53,8 +53,15 @@ struct FitFacts {
   std::vector<answers::FitChange> changes;
   bool lengths_vary = false;  // of the batches that it trains with
   std::vector<answers::FitHeld> held;
-  std::uint64_t host_bytes = 0;          // that its changes keep on the host, of all processes
-  answers::FitDiff diff;                 // of its changes
+  std::uint64_t host_bytes = 0;  // that its changes keep on the host, of all processes
+  answers::FitDiff diff;         // of its changes
+  // An engine of vLLM, which takes a share of the card whatever it needs.
+  struct Engine {
+    double share = 0;
+    std::uint64_t needed_bytes = 0;  // of that share, to serve one request of the greatest length
+    bool is_refused = false;         // it did not start
+  };
+  std::optional<Engine> engine;
   std::optional<answers::FitWork> work;  // of a step; nullopt: not counted
   // What its training is fed by: batches of so many, of so many samples; 0: not known.
   struct Batch {
@@ -140,6 +147,7 @@ class FitRuns {
   std::uint64_t runs() const { return runs_; }
   const libraries::CudnnUse& cudnn() const { return cudnn_; }  // of the base and of all rows
   const std::set<std::string>& kept_away() const { return kept_away_; }
+  const std::set<std::string>& not_sent() const { return not_sent_; }
 
  private:
   std::vector<std::string> Made(const Asked& asked) const;
@@ -150,6 +158,8 @@ class FitRuns {
   std::vector<RerunEnd> RunEach(const std::vector<Rerun>& reruns, const Time& time);
   std::vector<answers::FitRow> RunOnce(const std::vector<Asked>& asked, const Time& time);
   answers::FitRow RowOf(const Asked& asked, const RerunEnd& end) const;
+  void TakeKept(const RerunEnd& end);
+  void JudgeInRoom(const FitFacts& facts, answers::FitRow& row) const;
 
   const FitBase& base_;
   const std::optional<std::uint64_t> stop_;
@@ -161,6 +171,7 @@ class FitRuns {
   bool leaves_draws_ = false;
   std::unique_ptr<ForkServer> server_;
   std::set<std::string> kept_away_;
+  std::set<std::string> not_sent_;
   libraries::CudnnUse cudnn_;
 };
 

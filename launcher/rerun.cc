@@ -159,6 +159,7 @@ class Running {
     EndAllOf(*end_.folder);
     end_.results = ReadResults(end_.folder->path());
     end_.kept = KeptAway(end_.folder->path());
+    end_.not_sent = NotSent(end_.folder->path());
   }
 
   const Rerun& rerun_;

@@ -40,11 +40,12 @@ struct RerunLimits {
 };
 
 struct RerunEnd {
-  bool is_untried = false;             // it was not begun, as the time to begin was over
-  int exit_code = 128 + 9;             // as a shell has it; of one that was killed or not begun as of SIGKILL
-  std::string why_not = {};            // it did not come to its end, in one line; empty: it did, with exit code 0
-  RunResults results = {};             // its files lie in `folder`
-  std::vector<std::string> kept = {};  // files that it would have written, and did not
+  bool is_untried = false;                 // it was not begun, as the time to begin was over
+  int exit_code = 128 + 9;                 // as a shell has it; of one that was killed or not begun as of SIGKILL
+  std::string why_not = {};                // it did not come to its end, in one line; empty: it did, with exit code 0
+  RunResults results = {};                 // its files lie in `folder`
+  std::vector<std::string> kept = {};      // files that it would have written, and did not
+  std::vector<std::string> not_sent = {};  // "HOST:PORT" that it would have connected to, and did not
   std::unique_ptr<RunFolder> folder = {};
 };
 

@@ -150,8 +150,9 @@ JaxInfo JaxOf(const json& file) {
 
 VllmInfo VllmOf(const json& file) {
   const auto bytes = [&file](const char* key) { return Get<std::uint64_t>(file, key); };
-  return {bytes("weights_bytes"), bytes("activations_bytes"), bytes("graphs_bytes"), bytes("kv_cache_bytes"),
-          bytes("requested_bytes")};
+  return {bytes("weights_bytes"),   bytes("activations_bytes"), bytes("graphs_bytes"),
+          bytes("kv_cache_bytes"),  bytes("requested_bytes"),   bytes("tokens"),
+          bytes("longest_request"), bytes("most_requests")};
 }
 
 SglangInfo SglangOf(const json& file) {

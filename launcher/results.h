@@ -126,6 +126,9 @@ struct VllmInfo {
   std::uint64_t graphs_bytes = 0;       // CUDA graphs, as it estimates them
   std::uint64_t kv_cache_bytes = 0;
   std::uint64_t requested_bytes = 0;  // of the device, by its gpu_memory_utilization
+  std::uint64_t tokens = 0;           // that the cache has room for; 0: not told
+  std::uint64_t longest_request = 0;  // tokens of a request at most: max_model_len
+  std::uint64_t most_requests = 0;    // at once: max_num_seqs
 };
 
 // What SGLang counted of itself once it had its KV cache.

@@ -11,6 +11,7 @@
 #include "analyzer/analyses/changes/program_changes.h"
 #include "analyzer/analyses/steps/program_part.h"
 #include "analyzer/whatif/request_transforms.h"
+#include "analyzer/whatif/step_order.h"
 
 namespace ashlar::whatif {
 namespace {
@@ -122,6 +123,8 @@ class FixTester {
         return EmptiedBetweenPhases();
       case CauseFix::kStateAsleep:
         return StateAsleep();
+      case CauseFix::kLargestFirst:
+        return LargestFirst();
     }
     return std::nullopt;
   }
@@ -199,6 +202,34 @@ class FixTester {
                       },
                   .weight = Weight::kNothing,
                   .program = &analyses::changes::kStateAsleep};
+  }
+
+  std::optional<Change> LargestFirst() const {
+    const std::optional<StepOrder> sorted = SortSteps(*requests_.as_recorded);
+    if (!sorted.has_value()) return std::nullopt;
+    return Change{.what = absl::StrCat("steps ", sorted->first + 1, " to ", sorted->first + sorted->count,
+                                       " in another order, those that hold most first"),
+                  .requests =
+                      [this](const RequestTrace& r) {
+                        std::optional<StepOrder> order = SortSteps(r);
+                        return order.has_value() ? std::move(order->requests) : r;
+                      },
+                  .program = &analyses::changes::kLargestFirst};
+  }
+
+  // What follows the last whole step counts as one more, which stays at the end.
+  std::optional<StepOrder> SortSteps(const RequestTrace& requests) const {
+    const std::vector<analyses::EventRange>& steps = history_.steps.steps;
+    const std::optional<RequestPlaces> places = PlaceRequests(*history_.timeline, requests);
+    if (steps.empty() || history_.steps.told_from_sizes || !places.has_value()) return std::nullopt;
+    std::vector<std::size_t> begins;
+    for (const analyses::EventRange& step : steps) {
+      if (const std::optional<std::size_t> at = places->PositionFrom(step.begin); at.has_value()) begins.push_back(*at);
+    }
+    if (const std::optional<std::size_t> at = places->PositionFrom(steps.back().end); at.has_value()) {
+      begins.push_back(*at);
+    }
+    return LargestStepsFirst(requests, begins);
   }
 
   // An evaluation lasts until something is trained; from the first request of each.

@@ -64,6 +64,13 @@ struct FitDiff {
   std::vector<std::string> changes;  // that it has whole
 };
 
+// What an engine of vLLM has for keys and values.
+struct FitCache {
+  std::uint64_t tokens = 0;
+  std::uint64_t longest_request = 0;  // tokens of one at most
+  std::uint64_t most_requests = 0;    // at once
+};
+
 // A run with these changes.
 struct FitRow {
   std::vector<std::string> changes;  // by name; empty: the program as it is
@@ -76,6 +83,7 @@ struct FitRow {
   bool is_over_host = false;                         // which has not so much: that is why it fails
   FitDiff diff;                                      // of a run to its end
   std::optional<FitWork> work;                       // of a step, in a run of its own
+  std::optional<FitCache> cache;                     // of an engine that ran on the card
   bool ran_on_card = false;                          // else in ample room as that card, whose peak decides
   bool is_untried = false;                           // the time was up before it could begin
 };
@@ -157,6 +165,7 @@ struct FitAnswer {
   std::uint64_t pruned = 0;           // sets that cannot fit: what they leave as it is takes more than the card has
   double seconds = 0;
   std::vector<std::string> kept_away;  // files that the runs would have written, and did not
+  std::vector<std::string> not_sent;   // "HOST:PORT" that they would have connected to, and did not
 
   const FitChange& ChangeNamed(const std::string& name) const;  // which is there
   bool IsAllowed(const FitChange& change) const;

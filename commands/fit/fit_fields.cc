@@ -12,6 +12,7 @@
 namespace ashlar::report {
 
 using answers::FitAnswer;
+using answers::FitCache;
 using answers::FitCard;
 using answers::FitChange;
 using answers::FitDiff;
@@ -146,6 +147,16 @@ std::optional<FitDiff> DiffOf(const FitRow& row) {
 }
 
 template <>
+const Fields<FitCache>& FieldsOf<FitCache>() {
+  static const auto* fields =
+      new Fields<FitCache>(Fields<FitCache>("cache")
+                               .AddCount("tokens", &FitCache::tokens, "That it has room for.")
+                               .AddCount("longest_request", &FitCache::longest_request, "Tokens of a request at most.")
+                               .AddCount("most_requests", &FitCache::most_requests, "Requests at once at most."));
+  return *fields;
+}
+
+template <>
 const Fields<FitRow>& FieldsOf<FitRow>() {
   static const auto* fields = new Fields<FitRow>(
       Fields<FitRow>("row")
@@ -164,6 +175,7 @@ const Fields<FitRow>& FieldsOf<FitRow>() {
           .Add("work", &FitRow::work,
                "What a step computes and moves, counted in a run of its own: of the program as it is, of rows that "
                "fit, and of the set.")
+          .Add("cache", &FitRow::cache, "Keys and values of an engine of vLLM that ran on the card; null elsewhere.")
           .AddWord(
               "known_by", [](const auto& row) { return row.ran_on_card ? kRunOnCard : kRunInRoom; },
               {kRunOnCard, kRunInRoom}, "Which run the verdict is of.")
@@ -327,6 +339,8 @@ const Fields<FitAnswer>& FieldsOf<FitAnswer>() {
           .Add("allowed", &FitAnswer::allowed, "Kinds of altered results that --allow let into a set.")
           .Add("kept_away", &FitAnswer::kept_away,
                "Files that the runs after the first would have written, and did not.")
+          .Add("not_sent", &FitAnswer::not_sent,
+               "What the runs after the first would have connected to, and did not: HOST:PORT.")
           .Add("remarks", &FitRemarks, "What is to be known of the answer, a sentence each."));
   return *fields;
 }

@@ -15,6 +15,7 @@ namespace ashlar::report {
 namespace {
 
 using answers::FitAnswer;
+using answers::FitCache;
 using answers::FitCard;
 using answers::FitChange;
 using answers::FitRow;
@@ -104,6 +105,18 @@ void AddPrices(const FitAnswer& a, std::vector<std::string>& out) {
                       MillisecondsText(RooflineSeconds(before, speed))));
 }
 
+// Of an engine that ran on the card: as it is, or with the set.
+void AddCache(const FitAnswer& a, std::vector<std::string>& out) {
+  const FitRow* row = a.set.has_value() ? &*a.set : &a.base;
+  if (a.varied.has_value()) row = RowOfValue(*a.varied, a.varied->found);
+  if (row == nullptr || !row->cache.has_value() || row->cache->longest_request == 0) return;
+  const FitCache& cache = *row->cache;
+  out.push_back(absl::StrFormat(
+      "on the card vLLM has room for %s tokens: %.1f requests of %s, its longest, of the %s that it takes at once",
+      FormatCount(cache.tokens), static_cast<double>(cache.tokens) / static_cast<double>(cache.longest_request),
+      FormatCount(cache.longest_request), FormatCount(cache.most_requests)));
+}
+
 void AddUntried(const FitAnswer& a, std::vector<std::string>& out) {
   std::vector<std::string> parts;
   if (a.untried_changes > 0) parts.push_back(FormatCounted(a.untried_changes, "change"));
@@ -130,14 +143,13 @@ void AddAllowed(const FitAnswer& a, std::vector<std::string>& out) {
   }
 }
 
-void AddKeptAway(const FitAnswer& a, std::vector<std::string>& out) {
-  if (a.kept_away.empty()) return;
-  const std::size_t shown = std::min(kMostNames, a.kept_away.size());
-  std::vector<std::string> names(a.kept_away.begin(), a.kept_away.begin() + static_cast<std::ptrdiff_t>(shown));
+void AddNotDone(const char* what, const std::vector<std::string>& all, std::vector<std::string>& out) {
+  if (all.empty()) return;
+  const std::size_t shown = std::min(kMostNames, all.size());
+  std::vector<std::string> names(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shown));
   for (std::string& name : names) name = Printable(name);
-  out.push_back(
-      absl::StrCat("not written by the runs that followed: ", absl::StrJoin(names, ", "),
-                   a.kept_away.size() > shown ? absl::StrCat(" and ", a.kept_away.size() - shown, " more") : ""));
+  out.push_back(absl::StrCat(what, " by the runs that followed: ", absl::StrJoin(names, ", "),
+                             all.size() > shown ? absl::StrCat(" and ", all.size() - shown, " more") : ""));
 }
 
 void AddWorst(const FitAnswer& a, std::vector<std::string>& out) {
@@ -243,8 +255,10 @@ std::vector<std::string> FitRemarks(const FitAnswer& a) {
   if (a.varied.has_value()) {
     if (a.varied->is_over) out.push_back("the time was up before the search was at its end: --budget gives more");
     if (!a.varied->where.empty()) out.push_back(absl::StrCat("the batch is made at ", a.varied->where));
+    AddCache(a, out);
     if (!a.workspaces.empty()) out.push_back(a.workspaces);
-    AddKeptAway(a, out);
+    AddNotDone("not written", a.kept_away, out);
+    AddNotDone("not connected to", a.not_sent, out);
     return out;
   }
   if (a.stop_step.has_value() && a.base.verdict != FitVerdict::kFits) {
@@ -257,10 +271,12 @@ std::vector<std::string> FitRemarks(const FitAnswer& a) {
         "rows leave large random numbers on the host out: without them the program as it is asked for the same memory "
         "at each step");
   }
+  AddCache(a, out);
   AddPrices(a, out);
   AddUntried(a, out);
   AddAllowed(a, out);
-  AddKeptAway(a, out);
+  AddNotDone("not written", a.kept_away, out);
+  AddNotDone("not connected to", a.not_sent, out);
   return out;
 }
 

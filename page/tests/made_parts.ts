@@ -63,7 +63,7 @@ export function makeDryRun(): DryRun {
 export function makeFit(): Fit {
   const row = (changes: string[], peak: number, fits: boolean | null): Row => ({
     changes, fits, peak_reserved_bytes: peak, device_bytes: peak + 2 ** 28, failed_step: fits === false ? 2 : null, costs: 'none',
-    host_bytes: 0, is_over_host: false, diff: null, roofline_seconds: null, work: null, known_by: 'run in ample room', why_not: fits === null ? 'it ended with exit code 1' : null });
+    host_bytes: 0, is_over_host: false, diff: null, roofline_seconds: null, work: null, cache: null, known_by: 'run in ample room', why_not: fits === null ? 'it ended with exit code 1' : null });
   const change = (name: string): Change => ({
     name, title: `the change ${name}`, applies: true, why_not: null, where: 'train.py:7', lines: [`write(${name})`], costs: 'none',
     alters: null, is_allowed: true });
@@ -76,5 +76,5 @@ export function makeFit(): Fit {
     rows: [row(['half'], 3 * 2 ** 33, false), row(['blocks'], 2 ** 34, null)], sets: [row(['half', 'blocks'], 2 ** 33, true)],
     settings: [{ changes: ['half', 'blocks'], setting: 'expandable_segments:True', fits: true, peak_reserved_bytes: 2 ** 33, why_not: null }], held: [],
     estimates: [{ change: 'let PyTorch compute attention without keeping its scores', where: 'train.py:68 forward', bytes: 2 ** 31, lines: ['x = F.scaled_dot_product_attention(query, key, value)'] }],
-    runs: 6, untried_changes: 0, untried_sets: 0, pruned_sets: 0, allowed: [], kept_away: [], remarks: ['rows end after step 4 of 8'] };
+    runs: 6, untried_changes: 0, untried_sets: 0, pruned_sets: 0, allowed: [], kept_away: [], not_sent: [], remarks: ['rows end after step 4 of 8'] };
 }

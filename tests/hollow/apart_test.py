@@ -127,6 +127,8 @@ class Apart(unittest.TestCase):
         """)
         self.assertEqual(out, ["False", "kept", "True", "101"])
         self.assertEqual(self.told(), ["model.pt"])
+        with open(os.path.join(self.own, "files.unsent")) as lines:
+            self.assertEqual(lines.read(), "192.0.2.1:80\n")
 
     def test_a_fork_that_was_stopped_calls_what_is_to_be_called_and_takes_nothing_down(self):
         code = """

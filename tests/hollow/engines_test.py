@@ -18,19 +18,41 @@ class Engines(unittest.TestCase):
                     self.peak_activation_memory, self.available_kv_cache_memory_bytes, self.requested_memory = 3, 8.5, 12
                     return 8
         """
-        names = ("vllm/__init__.py", "vllm/v1/__init__.py", "vllm/v1/worker/__init__.py")
-        vllm = dict({name: "" for name in names}, **{"vllm/v1/worker/gpu_worker.py": worker})
+        engine = """
+            from types import SimpleNamespace as Settings
+
+            class EngineCore(object):
+                def __init__(self, tokens):
+                    self.vllm_config = Settings(cache_config=Settings(kv_cache_size_tokens=tokens),
+                                                model_config=Settings(max_model_len=1024),
+                                                scheduler_config=Settings(max_num_seqs=256))
+        """
+        names = ("vllm/__init__.py", "vllm/v1/__init__.py", "vllm/v1/worker/__init__.py", "vllm/v1/engine/__init__.py")
+        vllm = dict({name: "" for name in names}, **{"vllm/v1/worker/gpu_worker.py": worker, "vllm/v1/engine/core.py": engine})
         code = """
             import json, os
+            from vllm.v1.engine.core import EngineCore
             from vllm.v1.worker.gpu_worker import Worker
+
+            def told():
+                path = os.environ["ASHLAR_RECORD"] + "/vllm-%d.json" % os.getpid()
+                return open(path).read() if os.path.exists(path) else "{}"
+
+            EngineCore(1)
+            print(told())
             worker = Worker()
             worker.model_runner = type("Runner", (), {"model_memory_usage": 5})
-            print(worker.determine_available_memory(), open(os.environ["ASHLAR_RECORD"] + "/vllm-%d.json" % os.getpid()).read())
+            print(worker.determine_available_memory())
+            print(told())
+            EngineCore(None)
+            print(told())
+            EngineCore(4096)
+            print(told())
         """
         run = Run(textwrap.dedent(code), vllm, ASHLAR_HOLLOW_RUN="run")
-        answer, _, told = run.out.partition(" ")
-        self.assertEqual(answer, "8", run.err)
-        self.assertEqual(json.loads(told), {"weights_bytes": 5, "activations_bytes": 3, "kv_cache_bytes": 8, "requested_bytes": 12})
+        sums = {"weights_bytes": 5, "activations_bytes": 3, "kv_cache_bytes": 8, "requested_bytes": 12}
+        all_of_it = dict(sums, tokens=4096, longest_request=1024, most_requests=256)
+        self.assertEqual([json.loads(line) for line in run.out.splitlines()], [{}, 8, sums, sums, all_of_it], run.err)
 
     def test_a_pickled_kernel_of_triton_has_nothing_of_ours(self):
         jit = """

@@ -242,11 +242,9 @@ TEST_F(DryRunReportTest, ValuesOfLinesAreToldAndThoseThatNothingRead) {
 }
 
 TEST_F(DryRunReportTest, WhatEnginesCountOfThemselvesIsInTheAccount) {
-  const json sums = {{"weights_bytes", 3 * kGiB},
-                     {"activations_bytes", kGiB},
-                     {"graphs_bytes", 0},
-                     {"kv_cache_bytes", 8 * kGiB},
-                     {"requested_bytes", 13 * kGiB}};
+  const json sums = {{"weights_bytes", 3 * kGiB},  {"activations_bytes", kGiB},    {"graphs_bytes", 0},
+                     {"kv_cache_bytes", 8 * kGiB}, {"requested_bytes", 13 * kGiB}, {"tokens", 40960},
+                     {"longest_request", 16384},   {"most_requests", 256}};
   const std::string program =
       Program(LeavingText("process-7.json", Books(13 * kGiB)) + LeavingText("vllm-7.json", sums) +
               LeavingText("sglang-7.json", {{"weights_bytes", kGiB}, {"kv_cache_bytes", 2 * kGiB}, {"tokens", 8192}}));
@@ -254,7 +252,8 @@ TEST_F(DryRunReportTest, WhatEnginesCountOfThemselvesIsInTheAccount) {
       Unwrapped(Run("dry-run --capacity 16GiB -- " + program).error),
       AllOf(
           HasSubstr("vLLM of process 7, as it measured itself: weights 3.00 GiB, activations 1.00 GiB, CUDA graphs 0 "
-                    "B, KV cache 8.00 GiB of the 13.00 GiB that it asks for"),
+                    "B, KV cache 8.00 GiB of the 13.00 GiB that it asks for: room for 40,960 tokens, which are 2.5 "
+                    "requests of 16,384, its longest; it takes at most 256 at once"),
           HasSubstr("SGLang of process 7, as it counts itself: weights 1.00 GiB, KV cache 2.00 GiB for 8,192 tokens")));
   EXPECT_EQ(JsonOf("--capacity 16GiB", program)["processes"][0]["vllm"], sums);
   EXPECT_EQ(JsonOf("--capacity 16GiB", program)["processes"][0]["sglang"]["tokens"], 8192);

@@ -91,6 +91,7 @@ enum class CauseFix : std::uint8_t {
   kGivenBack,       // with the bytes that others hold
   kEmptyCache,      // with an emptied cache where an evaluation begins and ends
   kStateAsleep,     // the optimizer's state asleep while nothing is trained
+  kLargestFirst,    // the steps that hold most before the others
 };
 
 absl::string_view CauseName(CauseKind kind);              // stable key: "pinned_segment"

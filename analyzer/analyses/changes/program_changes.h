@@ -112,6 +112,10 @@ inline constexpr ProgramChange kPadToOwnLongest{
     .name = "batches padded to their own longest", .costs = "nothing: less padding", .price = 1};
 inline constexpr ProgramChange kGroupByLength{
     .name = "batches of about one length", .costs = "batches are less random: group_by_length", .price = 2};
+inline constexpr ProgramChange kLargestFirst{
+    .sentence = "let the largest batch come first: what it leaves in the cache serves all that follow",
+    .python = "data = sorted(data, key=len, reverse=True)  # or one step on the longest batch before all others",
+    .from_outside = "one-length"};
 inline constexpr ProgramChange kAccumulateTwice{
     .name = "half the batch, twice accumulated", .costs = "smaller kernels: less of the GPU is used", .price = 2};
 inline constexpr ProgramChange kAccumulateSingles{

@@ -8,7 +8,8 @@ The launcher had Linux refuse writes elsewhere. Here Python's functions get anot
     saved        torch.save, safetensors and save_pretrained write nothing
     sent         sockets reach this machine alone
 
-The files that were kept away are listed, a path a line, in the file "FOLDER.written". Thread rule: any thread.
+The files that were kept away are listed, a path a line, in the file "FOLDER.written", and what no connection was made to, as
+"HOST:PORT", in "FOLDER.unsent". Thread rule: any thread.
 """
 
 import builtins
@@ -45,7 +46,6 @@ class Apart(object):
     def __init__(self, folder):
         self.folder = folder
         self.own = os.path.dirname(folder) + os.sep
-        self.list = folder + ".written"
         self.told = set()
         self.real = {name: getattr(os, name) for name in CALLS if hasattr(os, name)}
         self.real_open = io.open
@@ -83,13 +83,13 @@ class Apart(object):
         """Where what lies there now is read."""
         return given if path is None or not self.is_made(path) else self.place(path)
 
-    def tell(self, path):
-        if path in self.told:
+    def tell(self, what, of="written"):
+        if (what, of) in self.told:
             return
-        self.told.add(path)
+        self.told.add((what, of))
         try:
-            with self.real_open(self.list, "a", errors="replace") as out:
-                out.write(path.replace("\n", " ") + "\n")
+            with self.real_open("%s.%s" % (self.folder, of), "a", errors="replace") as out:
+                out.write(what.replace("\n", " ") + "\n")
         except OSError:
             pass
 
@@ -257,6 +257,10 @@ class Apart(object):
         return patch
 
 
+    def watch_connections(self):
+        imports.after("socket", lambda module: _stay_here(module, lambda place: self.tell(place, of="unsent")))
+
+
 DIR_FDS = ("dir_fd", "src_dir_fd", "dst_dir_fd")
 CALLS = {"open": "", "mkdir": ""}
 CALLS.update({name: "reading" for name in ("stat", "lstat", "access", "listdir", "scandir", "readlink")})
@@ -265,8 +269,8 @@ CALLS.update({name: "changing" for name in ("remove", "unlink", "rmdir", "chmod"
 CALLS.update({name: "moving" for name in ("rename", "replace", "link", "symlink")})
 
 
-def _stay_here(module):
-    """Connections that leave this machine are refused as by a network that is down."""
+def _stay_here(module, tell):
+    """Connections that leave this machine are refused as by a network that is down; `tell` is told each, "HOST:PORT"."""
     import errno
     import ipaddress
 
@@ -288,6 +292,7 @@ def _stay_here(module):
     def staying(original):
         def connect(sock, address):
             if leaves(sock, address):
+                tell("%s:%s" % address[:2])
                 raise OSError(errno.ENETUNREACH, "Network is unreachable: the program is run again, and sends nothing")
             return original(sock, address)
 
@@ -301,4 +306,4 @@ def start():
     apart = Apart(os.environ[settings.APART])
     apart.install()
     apart.watch_savers()
-    imports.after("socket", _stay_here)
+    apart.watch_connections()

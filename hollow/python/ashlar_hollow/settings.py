@@ -17,6 +17,7 @@ FIT = "ASHLAR_FIT"  # changes to make, with commas between; "watch": none, and e
 FIT_STOP = "ASHLAR_FIT_STOP"  # the step after which a changed program ends
 FIT_COUNTS = "ASHLAR_FIT_COUNTS"  # the run counts the operations of a step
 FIT_DRAWN = "ASHLAR_FIT_DRAWN"  # the folder where the first run says what it drew, and a run apart reads what it may leave out
+FIT_ROOM = "ASHLAR_FIT_ROOM"  # the device of the run has room for all that is asked for
 FORK_SERVER = "ASHLAR_FORK_SERVER"  # the socket of the launcher: this interpreter is forked for each run (fork_server.py)
 FORK_MODULES = "ASHLAR_FORK_MODULES"  # the file of what it imports before
 RANKS = "ASHLAR_RANKS"  # the folder that the ranks share which are run one at a time

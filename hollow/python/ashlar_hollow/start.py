@@ -40,6 +40,12 @@ def _memory_of_vllm(worker):
     vllm_memory.watch(worker, settings.record_folder())
 
 
+def _cache_of_vllm(engine):
+    from . import vllm_memory
+
+    vllm_memory.watch_engine(engine, settings.record_folder())
+
+
 def _memory_of_sglang(runner):
     from . import sglang_memory
 
@@ -86,7 +92,8 @@ def _fit(names, stopped):
     chosen = None if names == "watch" else names.split(",")
     start.start(imports.after, chosen, settings.record_folder(), settings.number(settings.FIT_STOP, 0),
                 counts=settings.flag(settings.FIT_COUNTS), draws=os.environ.get(settings.FIT_DRAWN),
-                leaves_draws=bool(os.environ.get(settings.APART)), imported=imported, stopped=stopped, knows=_knows)
+                leaves_draws=bool(os.environ.get(settings.APART)), imported=imported, stopped=stopped, knows=_knows,
+                has_ample_room=settings.flag(settings.FIT_ROOM))
 
 
 def start(stopped=None):
@@ -105,6 +112,7 @@ def start(stopped=None):
         imports.after("torch", _values)
         imports.after("jax._src.hardware_utils", _devices_of_jax)
         imports.after("vllm.v1.worker.gpu_worker", _memory_of_vllm)
+        imports.after("vllm.v1.engine.core", _cache_of_vllm)
         imports.after("sglang.kernels.jit.utils.compile.loader", _kernels_of_sglang)
         imports.after("sglang.srt.model_executor.model_runner", _memory_of_sglang)
         imports.after("sglang.srt.managers.scheduler", _ends_of_sglang)

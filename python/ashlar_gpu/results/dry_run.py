@@ -136,6 +136,9 @@ class Vllm:
     graphs_bytes: int  # Of CUDA graphs, as it estimates them.
     kv_cache_bytes: int  # What it took for its KV cache.
     requested_bytes: int  # Of the device, by its gpu_memory_utilization.
+    tokens: int  # That its KV cache has room for; 0: not told.
+    longest_request: int  # Tokens of a request at most: max_model_len.
+    most_requests: int  # Requests at once at most: max_num_seqs.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,8 +158,8 @@ class Process:
     books: Optional[Books]  # Of the preloaded library; null where the process was killed.
     torch: Optional[Torch]  # What PyTorch's allocator says; null without PyTorch.
     jax: Optional[Jax]  # What JAX's allocator says at the end; null without JAX.
-    vllm: Optional[Vllm]  # What vLLM measured of itself before it made its KV cache; null where it did not.
-    sglang: Optional[Sglang]  # What SGLang counted of itself once it had its KV cache; null where it did not.
+    vllm: Optional[Vllm]  # What vLLM measured and counts of itself; null where it did not.
+    sglang: Optional[Sglang]  # What SGLang counted of itself; null where it did not.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,6 +210,7 @@ class Cards:
     runs: Tuple[CardRun, ...]  # As which cards the program was run again.
     why_no_runs: Optional[str]  # Why it was not run again; null where it was, or there was no other card to run it as.
     kept_away: Tuple[str, ...]  # Files that it would have written again, and did not.
+    not_sent: Tuple[str, ...]  # What it would have connected to again, and did not: HOST:PORT.
     rows: Tuple[Card, ...]  # Least memory first.
 
 

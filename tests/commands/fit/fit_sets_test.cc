@@ -276,7 +276,10 @@ TEST(FitReportTest, SaysTheLargestValueAndThatTheNextOneFails) {
   EXPECT_THAT(text, Not(HasSubstr("CHANGES")));
   EXPECT_THAT(report::ToMarkdown(answer), HasSubstr("| 25 | - | fails at step 1 |"));
   answer.kept_away = {"out/model.pt"};
-  EXPECT_THAT(InOneLine(report::ToText(answer)), HasSubstr("not written by the runs that followed: out/model.pt"));
+  answer.not_sent = {"192.0.2.1:443"};
+  EXPECT_THAT(InOneLine(report::ToText(answer)),
+              AllOf(HasSubstr("not written by the runs that followed: out/model.pt"),
+                    HasSubstr("not connected to by the runs that followed: 192.0.2.1:443")));
   answer.varied->next.reset();
   answer.varied->is_over = true;
   EXPECT_THAT(InOneLine(report::ToText(answer)), AllOf(HasSubstr("no larger one was run"), HasSubstr("--budget")));

@@ -15,8 +15,10 @@ drawn        large random fills in host memory, which later runs leave out
 samples      how long they are, and batches in another order
 accumulation parts of batches, and the steps that wait for the last of them
 batch, checkpointing, precision, optimizers, evaluation, gradients, outputs, collection, attention, loss, allocator, embeddings,
-freezing, lengths, order
+freezing, lengths, order, serving
              the changes themselves
+engine       vLLM's offline engine, and its changes
+hooks        a call in the place of a function
 
 The folder is used twice, and imports nothing of ours beside it: by what `ashlar fit` puts into a program, and, as
 `ashlar_gpu.fit`, by the package.

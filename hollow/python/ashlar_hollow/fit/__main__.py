@@ -31,7 +31,7 @@ def changes(parser, text):
     names = text.split(",")
     for name in names:
         if name not in table.NAMES and table.asked(name) is None and name != order.WorstFirst.name:
-            parser.error("--with: there is no change %r: %s, batch-size=N, length=N, checkpointing-heaviest=I+J, worst-first" % (name, ", ".join(table.NAMES)))
+            parser.error("--with: there is no change %r: %s, batch-size=N, length=N, checkpointing-heaviest=I+J, context=N, worst-first" % (name, ", ".join(table.NAMES)))
     groups = [kind.group for kind in table.KINDS if kind.name in names and kind.group]
     if len(groups) != len(set(groups)):
         parser.error("--with: %s: two of one group" % text)
@@ -52,7 +52,7 @@ def main(words):
     own, program = split(list(words))
     parser = argparse.ArgumentParser(prog="python -m ashlar_gpu.fit", usage=USAGE, allow_abbrev=False,
                                      description="Runs a program of PyTorch with changes made from outside.")
-    parser.add_argument("--with", dest="names", metavar="CHANGE,...", required=True, help=", ".join(table.NAMES) + ", batch-size=N, length=N, checkpointing-heaviest=I+J, worst-first")
+    parser.add_argument("--with", dest="names", metavar="CHANGE,...", required=True, help=", ".join(table.NAMES) + ", batch-size=N, length=N, checkpointing-heaviest=I+J, context=N, worst-first")
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as python -m does")
     asked = parser.parse_args(own)
     names = changes(parser, asked.names)

@@ -11,7 +11,7 @@ Thread rule: the thread that trains.
 
 import collections
 
-from . import lines
+from . import hooks, lines
 
 
 class Parts(object):
@@ -41,21 +41,19 @@ class Parts(object):
         self.is_pending = False
 
     def install(self):
-        from .program import _put
-
         torch = self.program.torch
         nothing = torch.zeros  # of clipping: the norm
-        _put(torch.nn.utils, "clip_grad_norm_", self.waiting(lambda: nothing(())))
-        _put(torch.nn.utils, "clip_grad_value_", self.waiting(lambda: None))
+        hooks.put(torch.nn.utils, "clip_grad_norm_", self.waiting(lambda: nothing(())))
+        hooks.put(torch.nn.utils, "clip_grad_value_", self.waiting(lambda: None))
         schedulers = torch.optim.lr_scheduler
         for name in ("LRScheduler", "_LRScheduler", "ReduceLROnPlateau", "OneCycleLR", "CyclicLR",
                      "CosineAnnealingWarmRestarts", "SequentialLR", "ChainedScheduler"):
             kind = getattr(schedulers, name, None)
             if kind is not None and "step" in vars(kind):
-                _put(kind, "step", self.waiting(lambda: None))
+                hooks.put(kind, "step", self.waiting(lambda: None))
         scaler = getattr(getattr(torch, "amp", None), "GradScaler", None) or torch.cuda.amp.GradScaler
         for name in ("step", "unscale_", "update"):
-            _put(scaler, name, self.waiting(lambda: None))
+            hooks.put(scaler, name, self.waiting(lambda: None))
 
     def waiting(self, instead):
         def call(original, *args, **kwargs):

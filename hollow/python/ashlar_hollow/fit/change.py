@@ -138,6 +138,9 @@ class Change(object):
     def on_generated(self, model, tokens):
         """After such a call."""
 
+    def on_engine(self, given, where):
+        """An LLM of vLLM is about to be made; `given` is its arguments by name, which may be changed."""
+
     def on_mode(self, module, trains):
         """train() or eval()."""
 

@@ -27,6 +27,7 @@ def of(program):
         "imported": None if program.imported is None else program.imported.told(),
         "held": [{"what": what, "bytes": count} for what, count in program.held.most.items()],
         "work": None if program.counter is None else program.counter.work,
+        "engine": program.engine.told(),
         "host_bytes": sum(change.host_bytes for change in program.changes if change.is_on),
         "diff": {"text": diff[0], "changes": diff[1]},
         "exception": None if error is None else type(error).__name__,
@@ -47,7 +48,7 @@ def at_exit(program, folder):
     pid = os.getpid()
 
     def told():
-        if os.getpid() == pid and (program.phases or program.steps):
+        if os.getpid() == pid and (program.phases or program.steps or program.engine.refused):
             program.guarded(write, program, folder)
 
     atexit.register(told)

@@ -9,13 +9,12 @@ Thread rule: any thread; the place where a program is, is that of the thread tha
 """
 
 import contextlib
-import functools
 import inspect
 import sys
 import threading
 import weakref
 
-from . import accumulation, held, lines, samples, table
+from . import accumulation, engine, held, hooks, lines, samples, table
 
 KEYS = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
 REQUESTED = ("allocation.all.allocated", "allocated_bytes.all.allocated")
@@ -24,8 +23,9 @@ MOST_BYTES = 1 << 20  # of a tensor whose values are looked at
 
 
 class Program(object):
-    def __init__(self, torch, names=None, stop_after=0):
+    def __init__(self, torch, names=None, stop_after=0, has_ample_room=False):
         self.torch = torch
+        self.engine = engine.Engine(self, has_ample_room)
         self.changes = table.make(self, names)
         self.stop_after = stop_after
         self.stopped = None  # called before this ends the run
@@ -107,28 +107,30 @@ class Program(object):
     def install(self, after):
         torch = self.torch
         module, tensor, optimizer = torch.nn.Module, torch.Tensor, torch.optim.Optimizer
-        _put(module, "__call__", self.called)
-        _put(module, "train", self.mode_set)
-        _put(module, "to", self.moved_to)
-        _put(module, "cuda", self.moved_to_gpu)
-        _put(module, "zero_grad", self.zeroed)
-        _put(tensor, "backward", self.went_backward)
-        _put(optimizer, "__init__", self.optimizer_made)
-        _put(optimizer, "zero_grad", self.zeroed)
+        hooks.put(module, "__call__", self.called)
+        hooks.put(module, "train", self.mode_set)
+        hooks.put(module, "to", self.moved_to)
+        hooks.put(module, "cuda", self.moved_to_gpu)
+        hooks.put(module, "zero_grad", self.zeroed)
+        hooks.put(tensor, "backward", self.went_backward)
+        hooks.put(optimizer, "__init__", self.optimizer_made)
+        hooks.put(optimizer, "zero_grad", self.zeroed)
         for kind in list(vars(torch.optim).values()):
             if inspect.isclass(kind) and issubclass(kind, optimizer) and kind is not optimizer:
                 self.watch_making(kind)
-        _put(torch.nn.functional, "cross_entropy", self.lost)
-        _put(torch.nn.functional, "nll_loss", self.averaged)
-        _put(torch.utils.data.DataLoader, "__init__", self.loader_made)
-        _put(torch.utils.data.DataLoader, "__iter__", self.iterated)
-        _put(torch.autocast, "__enter__", self.narrowed)
-        _put(torch, "save", self.saved)
+        hooks.put(torch.nn.functional, "cross_entropy", self.lost)
+        hooks.put(torch.nn.functional, "nll_loss", self.averaged)
+        hooks.put(torch.utils.data.DataLoader, "__init__", self.loader_made)
+        hooks.put(torch.utils.data.DataLoader, "__iter__", self.iterated)
+        hooks.put(torch.autocast, "__enter__", self.narrowed)
+        hooks.put(torch, "save", self.saved)
         self.parts.install()
         after("transformers.training_args", self.watch_trainer)
         after("transformers.generation.utils", self.watch_generation)
         after("accelerate.accelerator", self.watch_accelerator)
         after("accelerate.data_loader", self.watch_accelerate)
+        after("vllm.entrypoints.llm", self.engine.watch)
+        after("vllm.v1.worker.gpu_worker", self.engine.watch_worker)
         for package in ("lightning.pytorch", "pytorch_lightning"):
             after(package + ".trainer.trainer", self.watch_lightning)
             after(package + ".trainer.connectors.data_connector", self.watch_lightning_loaders)
@@ -268,7 +270,7 @@ class Program(object):
 
     def watch_steps(self, kind):
         if not getattr(kind.step, "is_watched", False):
-            _put(kind, "step", self.stepped)
+            hooks.put(kind, "step", self.stepped)
             kind.step.is_watched = True
 
     def watch_making(self, kind):
@@ -284,7 +286,7 @@ class Program(object):
                 return type(optimizer).__init__(optimizer, **given)
             return original(optimizer, **given)
 
-        _put(kind, "__init__", made)
+        hooks.put(kind, "__init__", made)
 
     def stepped(self, original, optimizer, *args, **kwargs):
         if getattr(self.inside, "step", 0):
@@ -381,7 +383,7 @@ class Program(object):
             self.tell("on_trainer", arguments, lines.where(arguments))
             return original(arguments, *args, **kwargs)
 
-        _put(module.TrainingArguments, "__post_init__", filled)
+        hooks.put(module.TrainingArguments, "__post_init__", filled)
 
     def watch_generation(self, module):
         def generated(original, model, *args, **given):
@@ -390,7 +392,7 @@ class Program(object):
             self.tell("on_generated", model, result)
             return result
 
-        _put(module.GenerationMixin, "generate", generated)
+        hooks.put(module.GenerationMixin, "generate", generated)
 
     def watch_accelerator(self, module):
         names = [name for name in inspect.signature(module.Accelerator.__init__).parameters][1:]
@@ -402,14 +404,14 @@ class Program(object):
             self.accelerators.append(accelerator)
             return original(accelerator, **given)
 
-        _put(module.Accelerator, "__init__", made)
+        hooks.put(module.Accelerator, "__init__", made)
 
     def is_prepared(self, module):
         """By accelerate's prepare()."""
         return any(module is one for accelerator in self.accelerators for one in getattr(accelerator, "_models", ()))
 
     def watch_accelerate(self, module):
-        self.guarded(lambda: _put(module.DataLoaderShard, "__iter__", self.parts.iterate_ahead))
+        self.guarded(lambda: hooks.put(module.DataLoaderShard, "__iter__", self.parts.iterate_ahead))
 
     def watch_lightning(self, module):
         def made(original, trainer, *args, **given):
@@ -417,7 +419,7 @@ class Program(object):
             self.tell("on_lightning", given, lines.where(trainer))
             return original(trainer, *args, **given)
 
-        _put(module.Trainer, "__init__", made)
+        hooks.put(module.Trainer, "__init__", made)
 
     def watch_lightning_loaders(self, module):
         def prepared(original, connector, *args, **given):
@@ -427,18 +429,7 @@ class Program(object):
                 self.tell("on_lightning_loader", loader)
             return loader
 
-        self.guarded(lambda: _put(module._DataConnector, "_prepare_dataloader", prepared))
-
-
-def _put(owner, name, call):
-    """call(original, ...) in the place of owner.name."""
-    original = getattr(owner, name)
-
-    @functools.wraps(original)
-    def put(*args, **kwargs):
-        return call(original, *args, **kwargs)
-
-    setattr(owner, name, put)
+        self.guarded(lambda: hooks.put(module._DataConnector, "_prepare_dataloader", prepared))
 
 
 def _is_compiling(torch):

@@ -9,13 +9,14 @@
 import os
 
 from . import drawn, facts, operations, table
+from .engine import ONE_PROCESS
 from .program import Program
 
 
 def start(after, names, folder=None, stop=0, made=None, counts=False, draws=None, leaves_draws=False, imported=None,
-          stopped=None, knows=None):
+          stopped=None, knows=None, has_ample_room=False):
     def installed(torch):
-        program = Program(torch, names, stop)
+        program = Program(torch, names, stop, has_ample_room)
         program.imported = imported
         program.stopped = stopped
         program.knows = knows
@@ -27,6 +28,7 @@ def start(after, names, folder=None, stop=0, made=None, counts=False, draws=None
         program.tell("on_start", os.environ)
         if folder:
             facts.at_exit(program, folder)
+            os.environ.setdefault(ONE_PROCESS, "0")
         if made is not None:
             made(program)
 

@@ -1,7 +1,7 @@
 """The changes, in the order in which `ashlar fit` shows them: of two that cost nothing and fit, the first one is taken."""
 
-from . import (allocator, attention, batch, checkpointing, collection, embeddings, evaluation, freezing, gradients, lengths, loss, optimizers,
-               order, outputs, precision, serving)
+from . import (allocator, attention, batch, checkpointing, collection, embeddings, engine, evaluation, freezing, gradients, lengths, loss,
+               optimizers, order, outputs, precision, serving)
 
 KINDS = (
     evaluation.NoGrad,
@@ -36,9 +36,14 @@ KINDS = (
     serving.Quantized,
     serving.FourBit,
     serving.OnHost,
+    engine.Share,
+    engine.Eager,
+    engine.NarrowCache,
+    engine.NarrowWeights,
 )
 NAMES = tuple(kind.name for kind in KINDS)
-ASKING = (batch.Size, lengths.Cap, checkpointing.Heaviest)  # "batch-size=24", "length=256", "checkpointing-heaviest=0+2"
+# "batch-size=24", "length=256", "checkpointing-heaviest=0+2", "context=4096"
+ASKING = (batch.Size, lengths.Cap, checkpointing.Heaviest, engine.Context)
 
 
 def asked(name):

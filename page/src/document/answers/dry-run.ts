@@ -138,6 +138,9 @@ export type Vllm = {
   graphs_bytes: number;
   kv_cache_bytes: number;
   requested_bytes: number;
+  tokens: number;
+  longest_request: number;
+  most_requests: number;
 };
 
 export type Sglang = {
@@ -155,6 +158,7 @@ export type Cards = {
   runs: CardRun[];
   why_no_runs: string | null;
   kept_away: string[];
+  not_sent: string[];
   rows: Card[];
 };
 

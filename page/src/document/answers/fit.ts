@@ -30,6 +30,7 @@ export type Fit = {
   pruned_sets: number;
   allowed: string[];
   kept_away: string[];
+  not_sent: string[];
   remarks: string[];
 };
 
@@ -42,6 +43,7 @@ export type Row = {
   host_bytes: number;
   is_over_host: boolean;
   diff: Diff | null;
+  cache: Cache | null;
   costs: string;
   roofline_seconds: number | null;
   work: Work | null;
@@ -52,6 +54,12 @@ export type Row = {
 export type Diff = {
   text: string;
   changes: string[];
+};
+
+export type Cache = {
+  tokens: number;
+  longest_request: number;
+  most_requests: number;
 };
 
 export type Work = {
