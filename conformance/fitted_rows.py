@@ -153,6 +153,8 @@ PROGRAMS = {
     'few_bits': Fitted('1150MiB', ['4-bit-weights'], [
         ('model = model.cuda()', serving.FourBit.source + 'in_4_bit(model)\nmodel = model.cuda()')],
         ('static-cache', '4-bit-weights'), allow='precision'),
+    'vllm_serving': Fitted('16GiB', ['engine-share'], [
+        ('max_model_len=950272)', 'max_model_len=950272, gpu_memory_utilization=0.97)')], ('engine-share', 'engine-8-bit-cache'), home='vllm'),
     'function_loop': Fitted('1990MiB', ['half-batch'], [
         ('(x,) in enumerate(loader', '(x,) in enumerate(halves(loader)'),
         ('def build():', 'def halves(loader):\n    for (x,) in loader:\n        yield from ((half,) for half in x.chunk(2))\n\n\ndef build():'),

@@ -126,7 +126,7 @@ double FreedBytes(const CauseFinding& finding) {
 
 double Weight(const CauseFinding& finding) {
   constexpr double kOwned = 2;
-  const bool is_owned = !finding.holders.empty() && finding.is_sickness;
+  const bool is_owned = !finding.holders.empty() && finding.is_sickness && !finding.is_needed;
   return finding.finding == Finding::kFound
              ? FreedBytes(finding) * WeightOf(finding.confidence) * (is_owned ? kOwned : 1)
              : 0;
@@ -146,7 +146,7 @@ double YieldingWeight(const CauseFinding& finding, const std::vector<CauseFindin
 // it makes them, and will make more.
 bool PilesUpBefore(const CauseFinding& leak, const CauseFinding& pinned) {
   constexpr std::uint64_t kLeastPart = 5;
-  const bool may = leak.finding == Finding::kFound && leak.is_sickness && !leak.holders.empty() &&
+  const bool may = leak.finding == Finding::kFound && leak.is_sickness && !leak.is_needed && !leak.holders.empty() &&
                    pinned.finding == Finding::kFound && !pinned.blocks.empty() &&
                    kLeastPart * leak.bytes >= pinned.bytes;
   const std::set<std::size_t> piled(leak.blocks.begin(), leak.blocks.end());

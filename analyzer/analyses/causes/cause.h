@@ -115,6 +115,8 @@ struct CauseFinding {
   std::uint64_t yields_to_bytes = 0;
   // False where the program works as it should and fits: it holds the memory, and nothing needs a change.
   bool is_sickness = true;
+  // A training takes it to work: that a variable has it does not make it needless.
+  bool is_needed = false;
   const ProgramChange* change = nullptr;   // against this one, in place of the change that its row names
   std::vector<std::string> evidence = {};  // plain sentences with their numbers
   std::vector<std::string> counter_evidence = {};
@@ -196,7 +198,7 @@ CauseContext ContextOf(const timeline::Timeline& timeline, const CauseFacts& fac
 std::vector<CauseFinding> FindCauses(const CauseContext& context);
 
 // Sorts by the bytes that the cure of each would free, times how sure it is; footnotes come last. What an owner proves
-// counts twice: it is what the program keeps and does not need, where others are what it takes to work. What frees
+// to be kept and not needed counts twice: others are what the program takes to work. What frees
 // nothing goes by the bytes it is about, behind causes that free `yields_to_bytes`. Of causes that explain the same
 // holes the one that tells more comes first: `not_expandable` and `retry_storm` follow what makes the holes. Also for
 // findings whose confidence changed since.

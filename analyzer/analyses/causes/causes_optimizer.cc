@@ -1,6 +1,7 @@
 // Causes that lie in the optimizer: its state and its temporaries.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "analyzer/analyses/causes/evidence.h"
 #include "analyzer/analyses/causes/leak_shapes.h"
 #include "analyzer/analyses/causes/program_memory.h"
+#include "analyzer/analyses/holders/variables.h"
 
 namespace ashlar::analyses {
 namespace {
@@ -216,6 +218,28 @@ std::vector<Variable> EarlierOptimizers(const CauseContext& context, const HeldB
   return out;
 }
 
+// The optimizer that has most of this state: it is there to be used.
+void NameOptimizer(const HeldByName& held, CauseFinding& out) {
+  const std::set<std::size_t> state(out.blocks.begin(), out.blocks.end());
+  std::map<PlaceOfOptimizer, Variable> optimizers;
+  for (std::size_t i = 0; i < held.rows.size(); ++i) {
+    const HeldRow& row = held.rows[i];
+    const auto is_of_it = [&state](std::size_t block) { return state.count(block) > 0; };
+    const auto count = std::count_if(row.indices.begin(), row.indices.end(), is_of_it);
+    if (row.holder.kind != "optimizer_state" || OptimizerName(row.holder.name).empty() || count == 0) continue;
+    Variable& variable = optimizers[PlaceOf(row.holder)];
+    variable.name = OptimizerName(row.holder.name);
+    variable.rows.push_back(i);
+    variable.bytes += row.bytes;
+  }
+  const auto has_less = [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; };
+  const auto most = std::max_element(optimizers.begin(), optimizers.end(), has_less);
+  if (most == optimizers.end()) return;
+  out.is_needed = true;
+  out.holders.push_back(most->second.Holder(held));
+  out.evidence.push_back(absl::StrCat(HolderPlace(out.holders.front()), " has it"));
+}
+
 CauseFinding StateOfEarlierOptimizers(const CauseContext& context, const HeldByName& held) {
   constexpr CauseKind kKind = CauseKind::kOptimizerState;
   const std::vector<Variable> earlier = EarlierOptimizers(context, held);
@@ -295,8 +319,11 @@ CauseFinding DetectOptimizerState(const CauseContext& context) {
   // Inside of a step its temporaries are alive too.
   const bool is_inside = !phases.empty() && absl::EndsWith(PhaseOf(context.history->steps, context.history->moment),
                                                            ProgramPartName(ProgramPart::kOptimizer));
-  return is_inside && phases.size() == 1 ? StateOfFirstStep(context, memory)
-                                         : StateHeld(context, memory, phases, is_inside);
+  CauseFinding out = is_inside && phases.size() == 1 ? StateOfFirstStep(context, memory)
+                                                     : StateHeld(context, memory, phases, is_inside);
+  const HeldByName* const held = context.history->Owners();
+  if (out.finding == Finding::kFound && held != nullptr) NameOptimizer(*held, out);
+  return out;
 }
 
 CauseFinding DetectOptimizerTemporaries(const CauseContext& context) {
