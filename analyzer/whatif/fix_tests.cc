@@ -22,6 +22,7 @@ using analyses::CauseFix;
 using analyses::CauseHistory;
 using analyses::CauseKind;
 using analyses::Confidence;
+using timeline::EventIndex;
 using trace::RequestTrace;
 
 constexpr double kLeastSavedShare = 0.02;
@@ -43,6 +44,7 @@ struct Change {
   std::uint64_t more_capacity_bytes = 0;
   Weight weight = Weight::kProves;
   const analyses::ProgramChange* program = nullptr;  // what the user writes, in place of what the cause's row says
+  bool must_carry_on = false;                        // after a failure: to the end of what is known of the run
 };
 
 class FixTester {
@@ -205,31 +207,34 @@ class FixTester {
   }
 
   std::optional<Change> LargestFirst() const {
-    const std::optional<StepOrder> sorted = SortSteps(*requests_.as_recorded);
-    if (!sorted.has_value()) return std::nullopt;
-    return Change{.what = absl::StrCat("steps ", sorted->first + 1, " to ", sorted->first + sorted->count,
+    const bool is_failure = !history_.timeline->oom_events().empty();
+    const RequestTrace& recorded = RequestsFor(settings_);
+    const std::vector<std::size_t> begins = StepBegins(recorded);
+    const std::optional<StepOrder> order = LargestStepsFirst(recorded, begins, !is_failure);
+    if (!order.has_value() || (is_failure && requests_.next == nullptr)) return std::nullopt;
+    return Change{.what = absl::StrCat("steps ", order->first + 1, " to ", order->first + order->count,
                                        " in another order, those that hold most first"),
                   .requests =
-                      [this](const RequestTrace& r) {
-                        std::optional<StepOrder> order = SortSteps(r);
-                        return order.has_value() ? std::move(order->requests) : r;
+                      [begins, is_failure](const RequestTrace& r) {
+                        std::optional<StepOrder> sorted = LargestStepsFirst(r, begins, !is_failure);
+                        return sorted.has_value() ? std::move(sorted->requests) : r;
                       },
-                  .program = &analyses::changes::kLargestFirst};
+                  .program = &analyses::changes::kLargestFirst,
+                  .must_carry_on = is_failure};
   }
 
-  // What follows the last whole step counts as one more, which stays at the end.
-  std::optional<StepOrder> SortSteps(const RequestTrace& requests) const {
+  // What follows the last whole step counts as one more.
+  std::vector<std::size_t> StepBegins(const RequestTrace& requests) const {
     const std::vector<analyses::EventRange>& steps = history_.steps.steps;
     const std::optional<RequestPlaces> places = PlaceRequests(*history_.timeline, requests);
-    if (steps.empty() || history_.steps.told_from_sizes || !places.has_value()) return std::nullopt;
-    std::vector<std::size_t> begins;
-    for (const analyses::EventRange& step : steps) {
-      if (const std::optional<std::size_t> at = places->PositionFrom(step.begin); at.has_value()) begins.push_back(*at);
-    }
-    if (const std::optional<std::size_t> at = places->PositionFrom(steps.back().end); at.has_value()) {
-      begins.push_back(*at);
-    }
-    return LargestStepsFirst(requests, begins);
+    std::vector<std::size_t> out;
+    if (steps.empty() || history_.steps.told_from_sizes || !places.has_value()) return out;
+    const auto add = [&](EventIndex event) {
+      if (const std::optional<std::size_t> at = places->PositionFrom(event); at.has_value()) out.push_back(*at);
+    };
+    for (const analyses::EventRange& step : steps) add(step.begin);
+    add(steps.back().end);
+    return out;
   }
 
   // An evaluation lasts until something is trained; from the first request of each.
@@ -272,8 +277,13 @@ class FixTester {
     if (!before.ok()) return before.status();
     if (settings.capacity_bytes.has_value()) *settings.capacity_bytes += change.more_capacity_bytes;
     const policy::Options& options = change.options.has_value() ? *change.options : settings.baseline;
-    absl::StatusOr<WhatIfRow> after =
-        RunWhatIf(change.requests ? change.requests(requests) : requests, settings, options);
+    std::optional<analyses::Continuation> next;
+    if (change.must_carry_on) {
+      next = *requests_.next;
+      next->requests = change.requests(next->requests);
+    }
+    absl::StatusOr<WhatIfRow> after = RunWhatIf(change.requests ? change.requests(requests) : requests, settings,
+                                                options, next.has_value() ? &*next : nullptr);
     if (!after.ok()) return after.status();
     FixTest out;
     out.change = change.what;
@@ -282,6 +292,8 @@ class FixTester {
     out.before = *std::move(before);
     out.after = *std::move(after);
     Judge(finding, out);
+    const bool carries_on = out.after.projected.has_value() && out.after.projected->IsSafe();
+    if (change.must_carry_on && !carries_on) out.removes_symptom = false;
     return out;
   }
 

@@ -43,6 +43,7 @@ struct TestedCause {
 struct RecordedRequests {
   const trace::RequestTrace* without_retries = nullptr;
   const trace::RequestTrace* as_recorded = nullptr;
+  const analyses::Continuation* next = nullptr;  // where it ended in a request that failed: how it would have gone on
 };
 
 // All findings, in the order of FindCauses with what the tests did to their confidence. Of `settings`, `confs` is not

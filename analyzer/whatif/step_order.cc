@@ -27,7 +27,8 @@ struct Step {
 
 class StepSorter {
  public:
-  StepSorter(const RequestTrace& requests, absl::Span<const std::size_t> begins) : requests_(requests) {
+  StepSorter(const RequestTrace& requests, absl::Span<const std::size_t> begins, bool is_last_whole)
+      : requests_(requests), is_last_whole_(is_last_whole) {
     for (std::size_t i = 0; i < begins.size(); ++i) {
       const std::size_t end = i + 1 < begins.size() ? begins[i + 1] : requests.requests.size();
       steps_.push_back({.begin = begins[i], .end = end});
@@ -73,7 +74,7 @@ class StepSorter {
         if (origin.step + 1 < i) steps_[i].frees_of_far = std::max(steps_[i].frees_of_far, {origin.step});
       }
     }
-    for (std::uint32_t id = 0; id < origins.size(); ++id) {
+    for (std::uint32_t id = 0; is_last_whole_ && id < origins.size(); ++id) {
       if (origins[id].step + 1 == steps_.size() && !is_freed[id]) steps_.back().handed_on.push_back(id);
     }
     for (Step& step : steps_) {
@@ -83,13 +84,14 @@ class StepSorter {
   }
 
   // The steps that can stand in any order, as first and count: they and the one before them hand on equally many
-  // blocks, and none of them frees what an earlier one of them made, but for the one right before it. Of the last step
-  // what is left at the end counts as handed on.
+  // blocks, and none of them frees what an earlier one of them made, but for the one right before it. Of a whole last
+  // step what is left at the end counts as handed on.
   std::pair<std::size_t, std::size_t> LongestRun() const {
     std::pair<std::size_t, std::size_t> best;
+    const std::size_t all = is_last_whole_ ? steps_.size() : steps_.size() - 1;
     std::size_t end = 1;
-    for (std::size_t first = 1; first < steps_.size(); ++first) {
-      for (end = std::max(end, first); end < steps_.size(); ++end) {
+    for (std::size_t first = 1; first < all; ++first) {
+      for (end = std::max(end, first); end < all; ++end) {
         if (steps_[end].handed_on.size() != steps_[first - 1].handed_on.size()) break;
         if (steps_[end].frees_of_far.has_value() && *steps_[end].frees_of_far >= first) break;
       }
@@ -129,14 +131,16 @@ class StepSorter {
   }
 
   const RequestTrace& requests_;
+  const bool is_last_whole_;
   std::vector<Step> steps_;
 };
 
 }  // namespace
 
-std::optional<StepOrder> LargestStepsFirst(const RequestTrace& requests, absl::Span<const std::size_t> begins) {
+std::optional<StepOrder> LargestStepsFirst(const RequestTrace& requests, absl::Span<const std::size_t> begins,
+                                           bool is_last_whole) {
   if (!requests.put_back.empty() || begins.size() < kLeastSteps) return std::nullopt;
-  return StepSorter(requests, begins).Sorted();
+  return StepSorter(requests, begins, is_last_whole).Sorted();
 }
 
 }  // namespace ashlar::whatif

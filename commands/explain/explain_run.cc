@@ -254,11 +254,12 @@ absl::StatusOr<Why> WhyOf(const Explanation& so_far, analyses::CauseContext cont
 }
 
 absl::StatusOr<Why> WhyOfRecord(const Explanation& so_far, analyses::CauseContext context, const ObservedRun& run,
-                                const ExplainSettings& options) {
+                                const std::optional<analyses::Continuation>& next, const ExplainSettings& options) {
   if (run.recorded.warm.fidelity.total == 0) return WhyOf(so_far, std::move(context), {}, options);
   const std::shared_ptr<const trace::RequestTrace> without_retries =
       whatif::SharedWhatIfRequests(run.recorded.program, /*is_capacity_known=*/true);
-  return WhyOf(so_far, std::move(context), {without_retries.get(), &run.recorded.program.requests}, options);
+  return WhyOf(so_far, std::move(context),
+               {without_retries.get(), &run.recorded.program.requests, next.has_value() ? &*next : nullptr}, options);
 }
 
 // Of the cause to mend first: what a replay cannot take away, and is no sign of holes.
@@ -331,7 +332,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
     out.elsewhere = *std::move(elsewhere);
   }
   const std::string larger_pass = LargerPass(context);
-  absl::StatusOr<Why> why = WhyOfRecord(out, std::move(context), *run, options);
+  absl::StatusOr<Why> why = WhyOfRecord(out, std::move(context), *run, tried->next, options);
   if (!why.ok()) return why.status();
   out.why = *std::move(why);
   out.notes =

@@ -42,9 +42,8 @@ absl::StatusOr<NotedWhatIfs> TrySettings(const trace::Snapshot& snapshot, const 
   const whatif::WhatIfInput input =
       whatif::InputWithoutRequests(recorded, run.timeline, LimitsOf(WithContext(settings, snapshot)));
   const bool is_capacity_known = input.settings.capacity_bytes.has_value();
-  const std::optional<analyses::Continuation> projected =
-      whatif::ProjectionOf(recorded.program, run.timeline, snapshot.stacks, steps);
-  const analyses::Continuation* next = projected.has_value() ? &*projected : nullptr;
+  out.next = whatif::ProjectionOf(recorded.program, run.timeline, snapshot.stacks, steps);
+  const analyses::Continuation* next = out.next.has_value() ? &*out.next : nullptr;
   if (picture != nullptr) {
     picture->SetOrigins(RequestOrigins::OfProgram(recorded.program, run.timeline, is_capacity_known, next));
   }

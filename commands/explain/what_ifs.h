@@ -47,7 +47,8 @@ struct WhatIfs {
 
 struct NotedWhatIfs {
   WhatIfs what_ifs;
-  std::vector<trace::Note> notes = {};  // how the rows differ from the record
+  std::vector<trace::Note> notes = {};              // how the rows differ from the record
+  std::optional<analyses::Continuation> next = {};  // how a run that ended in a failed request would have gone on
 };
 
 // `picture`, where given, draws the rows as they are replayed. An error is a replay's own.

@@ -70,7 +70,7 @@ TEST(StepOrderTest, TheLargestComeFirstAndFreeWhatNowLiesBeforeThem) {
   Training training;
   for (const std::uint64_t size : {10, 20, 30, 40, 50}) training.Step(size * kMiB, 2, 1);
   training.Step(60 * kMiB, 2, 2);  // it is cut off
-  const std::optional<StepOrder> order = LargestStepsFirst(training.list.trace(), training.begins);
+  const std::optional<StepOrder> order = LargestStepsFirst(training.list.trace(), training.begins, true);
   ASSERT_TRUE(order.has_value());
   EXPECT_EQ(order->first, 1u);
   EXPECT_EQ(order->count, 4u);
@@ -90,27 +90,28 @@ TEST(StepOrderTest, TheLargestComeFirstAndFreeWhatNowLiesBeforeThem) {
 TEST(StepOrderTest, AWholeLastStepIsPutInOrderToo) {
   Training training;
   for (const std::uint64_t size : {10, 20, 30, 40}) training.Step(size * kMiB, 2, 1);
-  const std::optional<StepOrder> order = LargestStepsFirst(training.list.trace(), training.begins);
+  const std::optional<StepOrder> order = LargestStepsFirst(training.list.trace(), training.begins, true);
   ASSERT_TRUE(order.has_value());
   EXPECT_EQ(order->count, 3u);
   EXPECT_THAT(SizesOf(order->requests), testing::ElementsAre(10, 11, 40, 41, 30, 31, 20, 21));
   ExpectSound(order->requests);
+  EXPECT_FALSE(LargestStepsFirst(training.list.trace(), training.begins, false).has_value()) << "it may be cut off";
 }
 
 TEST(StepOrderTest, WhatCannotBePutInOrderIsLeft) {
   Training alike;
   for (int i = 0; i < 6; ++i) alike.Step(10 * kMiB, 2, 1);
-  EXPECT_FALSE(LargestStepsFirst(alike.list.trace(), alike.begins).has_value()) << "they hold alike";
+  EXPECT_FALSE(LargestStepsFirst(alike.list.trace(), alike.begins, true).has_value()) << "they hold alike";
   Training falling;
   for (const std::uint64_t size : {60, 50, 40, 30, 20, 10}) falling.Step(size * kMiB, 2, 1);
-  EXPECT_FALSE(LargestStepsFirst(falling.list.trace(), falling.begins).has_value()) << "the largest come first";
+  EXPECT_FALSE(LargestStepsFirst(falling.list.trace(), falling.begins, true).has_value()) << "the largest come first";
   Training uneven;
   std::size_t hands_on = 1;
   for (const std::uint64_t size : {10, 20, 30, 40, 50, 60}) uneven.Step(size * kMiB, 4, hands_on++ % 3 + 1);
-  EXPECT_FALSE(LargestStepsFirst(uneven.list.trace(), uneven.begins).has_value()) << "each leaves another number";
+  EXPECT_FALSE(LargestStepsFirst(uneven.list.trace(), uneven.begins, true).has_value()) << "each leaves another number";
   Training few;
   for (const std::uint64_t size : {10, 20, 30}) few.Step(size * kMiB, 2, 1);
-  EXPECT_FALSE(LargestStepsFirst(few.list.trace(), few.begins).has_value()) << "two behind the first";
+  EXPECT_FALSE(LargestStepsFirst(few.list.trace(), few.begins, true).has_value()) << "two behind the first";
 }
 
 // A block that the step after the next one frees ties three steps together.
@@ -122,14 +123,14 @@ TEST(StepOrderTest, AStepThatFreesFurtherBackStaysBehindIt) {
     kept.push_back(training.list.Allocate(kMiB));
     if (step >= 2) training.list.Free(kept[step - 2]);
   }
-  EXPECT_FALSE(LargestStepsFirst(training.list.trace(), training.begins).has_value());
+  EXPECT_FALSE(LargestStepsFirst(training.list.trace(), training.begins, true).has_value());
 }
 
 TEST(StepOrderTest, GrowingStepsNeedLessWithTheLargestFirst) {
   Training training;
   training.Setup(100 * kMiB);
   for (std::uint64_t step = 0; step < 12; ++step) training.Step((30 + 7 * step) * kMiB, 4, 1);
-  const std::optional<StepOrder> order = LargestStepsFirst(training.list.trace(), training.begins);
+  const std::optional<StepOrder> order = LargestStepsFirst(training.list.trace(), training.begins, true);
   ASSERT_TRUE(order.has_value());
   const WhatIfSettings settings = {};
   const absl::StatusOr<WhatIfRow> before = RunWhatIf(training.list.trace(), settings, settings.baseline);
@@ -152,7 +153,7 @@ TEST(StepOrderTest, RandomStepsStayWhole) {
       training.Step(rng.Between(1, 40) * kMiB, 3 + rng.Below(3), is_odd ? 3 : hands_on);
     }
     const RequestTrace& recorded = training.list.trace();
-    const std::optional<StepOrder> order = LargestStepsFirst(recorded, training.begins);
+    const std::optional<StepOrder> order = LargestStepsFirst(recorded, training.begins, rng.Below(2) == 0);
     if (!order.has_value()) continue;
     ++sorted;
     SCOPED_TRACE(tests::PlainTrace(recorded));
