@@ -154,9 +154,31 @@ def tells_no_name(bench):
     return verdict
 
 
+# Of kinds_of_tensors.py: what each variable keeps at least, MiB.
+KINDS = {'sharded': 64, 'raising': 68, 'wrapped': 72, 'sparse': 76, 'rows': 8, 'nested': 84, 'rounded': 60, 'batched': 88, 'module.weight': 92,
+         'parameter': 96, 'slopes': 100}
+
+
+def names_all_kinds(bench):
+    """Of DTensor, a subclass that raises, a wrapper, sparse, nested and quantised tensors, and those of functorch, each is its variable's. A
+    tensor that only pretends to be on the device keeps nothing."""
+    verdict = Verdict()
+    run = bench.dry_run(venvs.python_of('torch-2.14.1'), ['-B', os.path.join(PROGRAMS, 'kinds_of_tensors.py')], ['--once', '--capacity', '8GiB'])
+    record, = records_of(run)
+    held = {one['name']: one['bytes'] >> 20 for one in record['holders']}
+    verdict.equal('bytes of all holders', live_bytes_of(record), record['live_bytes'])
+    for name, least in KINDS.items():
+        verdict.expect(held.get(name, 0) >= least, f'{name} keeps {held.get(name)} MiB, and not {least}')
+    verdict.expect('imagined' not in held, 'a fake tensor has memory')
+    nameless = sum(one['bytes'] for one in record['holders'] if one['kind'] in NAMELESS)
+    verdict.equal('bytes without a name', nameless, 0)
+    verdict.cells['events'] = f'{len(KINDS)} kinds, {mib(record["live_bytes"])}'
+    return verdict
+
+
 def rows():
     measured = [Row('holders', seed.name, 20, lambda bench, s=seed: measure(bench, s), is_usual=False, is_measured=True,
                     digest=advice.digest(seed)) for seed in advice.ALL if seed.fails]
     return [Row('names', 'of a peak', 40, names_the_peak), Row('names', 'hidden', 40, tells_no_name),
-            Row('names', 'all goes as without', 25, goes_as_without),
+            Row('names', 'all goes as without', 25, goes_as_without), Row('names', 'all kinds of tensors', 25, names_all_kinds),
             Row('holders', 'nobody is asked', 60, asks_nobody, is_usual=False, is_measured=True)] + measured

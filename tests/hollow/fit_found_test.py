@@ -163,6 +163,15 @@ for ids in torch.utils.data.DataLoader(data, batch_size=4, COLLATE):
         self.assertNotIn("was not made", words)
         self.assertFalse(all(one.equal(two) for one, two in zip(grads[0], others[0])), "nothing is rounded")
 
+    def test_mixed_precision_of_a_trainer(self):
+        """It makes an Accelerator of its own, which then has the precision that the Trainer was given."""
+        if not fit_test.has("transformers") or not fit_test.has("accelerate"):
+            self.skipTest("no transformers and accelerate")
+        text = "torch.set_default_dtype(torch.float32)\n" + fit_test.TRAINER
+        row = self.looked_on(text)["autocast"]
+        self.assertEqual((row["applies"], row["lines"]), (True, ["bf16=True"]))
+        self.assertNotIn("was not made", self.run_program(text, "autocast")[1])
+
     def test_what_explain_says_to_be_made_from_outside_is_a_change_here(self):
         header = os.path.join(fit_test.PACKAGE, "..", "analyzer", "analyses", "changes", "program_changes.h")
         with open(header, encoding="utf-8") as file:

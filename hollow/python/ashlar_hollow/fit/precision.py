@@ -48,6 +48,8 @@ class Autocast(Change):
         return None
 
     def on_accelerator(self, given, where):
+        if self.has_switch():  # a Trainer's own, which has the Trainer's precision
+            return None
         kind = given.get("mixed_precision") or os.environ.get("ACCELERATE_MIXED_PRECISION") or "no"
         if str(kind) != "no":
             return self.refuses("mixed_precision=%r: %s" % (str(kind), where))

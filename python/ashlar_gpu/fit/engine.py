@@ -1,0 +1,1 @@
+../../../hollow/python/ashlar_hollow/fit/engine.py
