@@ -59,6 +59,10 @@ constexpr char kNeedsTorch[] =
     "no process trained or called a model of PyTorch, or its Python could not be reached: there is nothing to change "
     "from outside";
 
+constexpr char kTakesAll[] =
+    "the program as it is found no memory in room that no program fills: it takes a share of the device, as engines "
+    "do, "
+    "and fit knows vLLM's alone: ashlar dry-run says what it takes of a card";
 constexpr char kNeedsLength[] =
     "--goal longest: give the argument of the length, as in: ashlar fit --device T4 --goal longest "
     "--vary=--length:128..8192 -- python train.py";
@@ -354,6 +358,7 @@ int RunFit(const FitFlags& flags) {
   int code = 0;
   absl::StatusOr<FitBase> base = RunBase(flags, *asked, found.path, **folder, relay, code);
   if (!base.ok()) return Fail(kUnreadable, base.status());
+  if (code != 0 && RanOut(base->results)) return Fail(code, absl::UnavailableError(kTakesAll));
   if (code != 0) {
     return Fail(code, absl::UnavailableError(absl::StrCat("the program as it is ended with exit code ", code,
                                                           ", in room for all that it asked for: fix that first")));

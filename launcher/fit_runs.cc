@@ -118,11 +118,6 @@ void SetPeaks(const RunResults& results, FitRow& row) {
   row.peak_reserved_bytes = reserved_bytes;
 }
 
-bool RanOut(const RunResults& results) {
-  return std::any_of(results.runs.begin(), results.runs.end(),
-                     [](const ProcessRun& run) { return run.OutOfMemory() > 0; });
-}
-
 // The peak in ample room against the card; not known where live bytes fit and what is reserved does not.
 void JudgeByPeak(const FitFacts& facts, std::uint64_t total_bytes, FitRow& row) {
   if (*row.device_bytes <= total_bytes) {
@@ -159,6 +154,11 @@ std::string WhyNotMade(const std::vector<std::string>& changes, const FitFacts& 
 }
 
 }  // namespace
+
+bool RanOut(const RunResults& results) {
+  return std::any_of(results.runs.begin(), results.runs.end(),
+                     [](const ProcessRun& run) { return run.OutOfMemory() > 0; });
+}
 
 std::optional<FitFacts> ReadFitFacts(const std::string& folder) {
   std::optional<FitFacts> out;

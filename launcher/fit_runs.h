@@ -70,6 +70,9 @@ struct FitFacts {
   } batch;
 };
 
+// Whether a request of the program found no memory.
+bool RanOut(const RunResults& results);
+
 // Of the process that reserved most; nullopt: none trained by PyTorch.
 std::optional<FitFacts> ReadFitFacts(const std::string& folder);
 
