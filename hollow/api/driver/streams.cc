@@ -4,6 +4,7 @@
 #include "hollow/api/cuda/streams.h"
 
 #include "hollow/api/cuda/arrays.h"
+#include "hollow/api/cuda/green_contexts.h"
 #include "hollow/api/cuda/memory.h"
 #include "hollow/api/driver/call.h"
 
@@ -30,7 +31,12 @@ Error Give(Value* out, From value) {
 }  // namespace
 
 ASHLAR_SURFACE int cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
-  return Driven([&](Process& process) { return CreateStream(process, flags, priority, stream); });
+  return Driven([&](Process& process) {
+    const void* green = GreenOfContext(process, nullptr);
+    return green != nullptr && stream != nullptr && flags <= 1
+               ? MakeGreenStream(process, stream, green, flags, priority)
+               : CreateStream(process, flags, priority, stream);
+  });
 }
 ASHLAR_SURFACE int cuStreamCreate(void** stream, unsigned flags) {
   return cuStreamCreateWithPriority(stream, flags, 0);
@@ -59,17 +65,10 @@ ASHLAR_SURFACE int cuStreamGetCtx(void* stream, void** context) {
   });
 }
 ASHLAR_SURFACE int cuStreamGetCtx_v2(void* stream, void** context, void** green_context) {
-  ASHLAR_NEEDS_INIT();
-  if (green_context != nullptr) *green_context = nullptr;
-  return cuStreamGetCtx(stream, context);
-}
-
-// No stream is of one: none is made.
-ASHLAR_SURFACE int cuStreamGetGreenCtx(void*, void** green_context) {
-  ASHLAR_NEEDS_INIT();
-  if (green_context == nullptr) return Number(Error::kInvalidValue);
-  *green_context = nullptr;
-  return 0;
+  const int error = cuStreamGetCtx(stream, context);
+  if (error != 0 || green_context == nullptr) return error;
+  return OfStream(stream,
+                  [&](Process&, const StreamModel& known) { return Give(green_context, GreenHandleOf(known)); });
 }
 
 ASHLAR_SURFACE int cuStreamQuery(void* stream) {
