@@ -10,9 +10,9 @@
 //   MakeGreenContext(process, &green, description, 0);
 //   MakeGreenStream(process, &stream, green, 1, 0);
 //
-// How many there are at least, and multiples of what, is the table of cuda.h ("Green Contexts"). Not public: which parts
-// a device's uneven clusters leave (here all are even), and what a green context takes of memory (here nothing). A
-// stream outlives its green context, where CUDA refuses its calls.
+// How many there are at least, and multiples of what, is the table of cuda.h ("Green Contexts"). Not public: which
+// parts a device's uneven clusters leave (here all are even), and what a green context takes of memory (here nothing).
+// A stream outlives its green context, where CUDA refuses its calls.
 // With the process's lock held, but where a line says otherwise. Source: cuda.h of CUDA 13.0 and 13.5.
 #ifndef ASHLAR_HOLLOW_API_CUDA_GREEN_CONTEXTS_H_
 #define ASHLAR_HOLLOW_API_CUDA_GREEN_CONTEXTS_H_
