@@ -14,6 +14,7 @@ import fitted_rows
 import holders
 import llama
 import megatron_rows
+import nvcc_rows
 import opened_rows
 import others
 import plugin
@@ -46,7 +47,7 @@ def releases(named, is_all):
 
 def rows(of_releases, is_all):
     """`is_all`: also those that no sample takes."""
-    plain = (programs, small_values, reported, what_if, big, cards, recording, attached, published, others, llama,
+    plain = (programs, small_values, reported, what_if, big, cards, recording, attached, published, others, nvcc_rows, llama,
              under, python_integrations, cxx_integrations, driver, python_api_rows, opened_rows, advice, holders, unseen_rows, causes, policy,
              tuning, megatron_rows, fitted_rows, ranked_rows, routing_rows, value_rows, sleep_rows)
     out = captures.rows(of_releases)

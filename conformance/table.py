@@ -56,6 +56,9 @@ GROUPS = {  # group -> (its title, what is held to what)
     'fit': ('What to change so that it fits', 'The program fails on its card. `ashlar fit` finds the cheapest set of changes, and with its '
             'lines written in by hand the program reserves what the row says, to the byte.'),
     'others': ('Other frameworks', 'They run, or are refused in one line.'),
+    'nvcc': ('Programs by nvcc, with CUDA\'s runtime in them',
+             'nvcc links its runtime in unless told otherwise. The calls on device memory, and the peak, are those of the same source with '
+             '`-cudart shared`, line by line: order, sizes, addresses. Stripped of all names a program with kernels is refused in one line.'),
     'python_integrations': ('Integrations of Python', 'One program under its library\'s own memory manager and under Ashlar\'s: equal results, '
                 'and the calls of the device below both. Times are of the processor, over the hollow device, whose '
                 'calls cost next to nothing.'),

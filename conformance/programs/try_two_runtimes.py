@@ -1,6 +1,7 @@
 """CUDA's runtimes of two versions in one process: what one allocates the other frees, and each has its own layouts.
 
     python try_two_runtimes.py libcudart.so.12 libcudart.so.13     in the order in which they are to be opened
+    python try_two_runtimes.py liblinked.so.12 liblinked.so.13     conformance/native/linked_calls.c, with a runtime linked in
 """
 
 import ctypes
@@ -18,27 +19,31 @@ def made(status):
 class Runtime:
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
-        self.major = int(path.rpartition("libcudart.so.")[2].split(".")[0])
+        self.major = int(path.rpartition(".so.")[2].split(".")[0])
+        self.prefix = "" if "libcudart" in path else "own_"
+
+    def call(self, name, *arguments):
+        return getattr(self.library, self.prefix + name)(*arguments)
 
     def free_bytes(self):
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        made(self.library.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total)))
+        made(self.call("cudaMemGetInfo", ctypes.byref(free), ctypes.byref(total)))
         return free.value
 
     def version(self):
         version = ctypes.c_int()
-        made(self.library.cudaRuntimeGetVersion(ctypes.byref(version)))
+        made(self.call("cudaRuntimeGetVersion", ctypes.byref(version)))
         return version.value
 
     def allocated(self, size):
         pointer = ctypes.c_void_p()
-        made(self.library.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(size)))
+        made(self.call("cudaMalloc", ctypes.byref(pointer), ctypes.c_size_t(size)))
         return pointer
 
     def bytes_of_properties(self, name):
         """How many bytes the function `name` writes: CUDA 11 has 728 of them, 12 has 1032, 13 has 1008."""
         written = (ctypes.c_ubyte * 4096)(*[UNTOUCHED] * 4096)
-        made(getattr(self.library, name)(written, 0))
+        made(self.call(name, written, 0))
         return len(bytes(written).rstrip(bytes([UNTOUCHED])))
 
 
@@ -52,7 +57,7 @@ for size in (64 * MIB, 32 * MIB):
         same_books &= first.free_bytes() == second.free_bytes()
 held = start - first.free_bytes()
 for runtime, pointer in blocks:  # each is freed by the other
-    made((second if runtime is first else first).library.cudaFree(pointer))
+    made((second if runtime is first else first).call("cudaFree", pointer))
     same_books &= first.free_bytes() == second.free_bytes()
 properties = {}
 for runtime in runtimes:

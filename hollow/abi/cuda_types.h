@@ -238,10 +238,13 @@ struct FlatArrayDescriptor {  // CUDA_ARRAY_DESCRIPTOR
   unsigned channels;
 };
 
-struct DevResource {  // CUdevResource, since 12.4: its beginning
+struct DevResource {  // CUdevResource, cudaDevResource, since 12.4. What follows the type is the driver's own
   int type;           // 1: multiprocessors
-  unsigned char reserved[92];
-  unsigned sm_count;
+  int device;
+  unsigned split;  // not 0: a part that this split gave
+  unsigned char reserved[84];
+  unsigned sm_count, least_of_part, multiple_of_part;
+  unsigned char of_other_types[36];
 };
 
 }  // namespace ashlar::hollow::abi

@@ -1,6 +1,7 @@
 // The auditor of the dynamic linker (rtld-audit(7), LD_AUDIT) by which a program with a CUDA runtime of its own runs
 // over the hollow device: each public function of that runtime goes on in the function of the same name of the
-// libraries that are preloaded, the recorder's before the hollow device's. The runtime itself never starts.
+// libraries that are preloaded: in their order that which serves, and the recorder's, before the hollow device's. The
+// runtime itself never starts.
 //
 // An object is seen when it is mapped, before it is relocated and before its constructors: the program, the libraries
 // that it needs, and those that it opens. What the auditor cannot serve it leaves as it is.
@@ -11,10 +12,12 @@
 
 #define ASHLAR_AUDIT __attribute__((visibility("default")))
 
-enum { kMostWaiting = 64, kMostName = 128 };
+enum { kMostWaiting = 64, kMostName = 128, kMostAbove = 2 };
 
-// Whoever answers in place of a runtime: null until the dynamic linker has mapped it.
-static const struct link_map* g_recorder;
+// Whoever answers in place of a runtime: null until the dynamic linker has mapped it. Those above stand before the
+// hollow device, in the order of LD_PRELOAD.
+static const struct link_map* g_above[kMostAbove];
+static size_t g_above_count;
 static const struct link_map* g_hollow;
 
 // Mapped before the hollow device: the program, and what was preloaded before it.
@@ -53,7 +56,7 @@ static uint64_t AnswerOfVersion(const char* name, int major) {
 
 static uint64_t AnswerOf(const char* name, int major) {
   uint64_t answer = AnswerOfVersion(name, major);
-  if (answer == 0 && g_recorder != NULL) answer = ExportOf(g_recorder, name);
+  for (size_t i = 0; answer == 0 && i < g_above_count; ++i) answer = ExportOf(g_above[i], name);
   if (answer == 0) answer = ExportOf(g_hollow, name);
   return answer != 0 ? answer : ExportOf(g_hollow, "ashlar_not_supported");
 }
@@ -98,8 +101,8 @@ unsigned la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
   (void)cookie;
   if (space != LM_ID_BASE) return 0;
   const char* file = map->l_name == NULL ? "" : FileName(map->l_name);
-  if (IsSameText(file, "libashlar_record.so")) {
-    g_recorder = map;
+  if (IsSameText(file, "libashlar_record.so") || IsSameText(file, "libashlar_serve.so")) {
+    if (g_above_count < kMostAbove) g_above[g_above_count++] = map;
   } else if (IsSameText(file, "libashlar_hollow.so")) {
     g_hollow = map;
     LookAtWaiting();

@@ -36,6 +36,8 @@ enum class [[nodiscard]] Error : int {
   kCaptureImplicit = 906,
   kCapturedEvent = 907,
   kCaptureWrongThread = 908,
+  kInvalidResourceType = 914,
+  kInvalidResourceConfiguration = 915,
   kUnknown = 999,
 };
 

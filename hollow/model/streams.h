@@ -62,6 +62,7 @@ struct StreamModel {
   int device = 0;
   unsigned flags = 0;
   int priority = 0;
+  void* green = nullptr;    // the green context that it was made in
   std::uint64_t hold = 0;   // of addresses: DeviceModel::HoldForStream
   std::uint64_t given = 0;  // pieces of work so far
   std::uint64_t done = 0;   // of them, proven done

@@ -68,6 +68,7 @@ ASHLAR_SAME_PLACE(abi::GraphNodeParams, kernel, CUgraphNodeParams, kernel);
 ASHLAR_SAME_SIZE(abi::MemcpyNodeParams, CUDA_MEMCPY_NODE_PARAMS);
 ASHLAR_SAME_PLACE(abi::MemcpyNodeParams, copy, CUDA_MEMCPY_NODE_PARAMS, copyParams);
 ASHLAR_SAME_PLACE(abi::MemsetNodeParams, height, CUDA_MEMSET_NODE_PARAMS_v2, height);
+ASHLAR_SAME_SIZE(abi::DevResource, CUdevResource);
 ASHLAR_SAME_PLACE(abi::DevResource, sm_count, CUdevResource, sm);
 #endif
 ASHLAR_SAME_SIZE(abi::LaunchConfig, cudaLaunchConfig_t);

@@ -35,10 +35,33 @@ int FormatOf(int bits, int kind);
 // What a channel's bits are: the other way round.
 abi::ChannelFormat ChannelsOf(const abi::ArrayDescriptor& form);
 
-// The copy that reads or writes `shape` of an array from a byte of a row on; false where it is none, or that lies
-// outside.
-bool ReadArrayCopy(const void* array, std::size_t byte, std::size_t row, void* other, std::size_t other_pitch,
-                   std::size_t width, std::size_t height, bool is_to_array, CopyWork* copy);
+// One side of a copy of a box: an array, or rows from an address on. `base`, `pitch` and `slice_rows` say nothing of an
+// array, which has its own.
+struct BoxSide {
+  const void* array = nullptr;
+  const void* base = nullptr;
+  std::uint64_t pitch = 0;
+  std::uint64_t slice_rows = 0;             // the distance of slices
+  std::uint64_t x_bytes = 0, y = 0, z = 0;  // where the box begins
+};
+struct Box {
+  BoxSide to, from;
+  std::uint64_t width_bytes = 0, height = 0, depth = 1;
+};
+// The copies of the runtime and the driver as boxes; kInvalidValue where one is of no array, of half an element of it,
+// or of two of other elements.
+Error ReadBox(const abi::Memcpy3D& params, Box* box);
+Error ReadBox(const abi::DriverMemcpy3D& params, Box* box);
+Error ReadBox(const abi::Memcpy2D& params, Box* box);
+// What moves which bytes; kInvalidValue where a part of the box lies outside of an array.
+Error WorkOf(const Box& box, CopyWork* copy);
+// Both steps.
+template <typename Params>
+Error ReadCopy(const Params& params, CopyWork* copy) {
+  Box box;
+  const Error error = ReadBox(params, &box);
+  return error != Error::kNone ? error : WorkOf(box, copy);
+}
 
 }  // namespace ashlar::hollow
 

@@ -352,6 +352,33 @@ Error RemoveNode(Process& process, GraphNode* node) {
   return Error::kNone;
 }
 
+// As CUDA's own enumeration ends: CU_GRAPH_NODE_TYPE_KERNEL.
+static const char* NodeKindName(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kKernel:
+      return "KERNEL";
+    case NodeKind::kCopy:
+      return "MEMCPY";
+    case NodeKind::kFill:
+      return "MEMSET";
+    case NodeKind::kHost:
+      return "HOST";
+    case NodeKind::kGraph:
+      return "GRAPH";
+    case NodeKind::kEmpty:
+      return "EMPTY";
+    case NodeKind::kWaitEvent:
+      return "WAIT_EVENT";
+    case NodeKind::kRecordEvent:
+      return "EVENT_RECORD";
+    case NodeKind::kMemoryAlloc:
+      return "MEM_ALLOC";
+    case NodeKind::kMemoryFree:
+      return "MEM_FREE";
+  }
+  return "";
+}
+
 Error PrintDot(Process& process, void* handle, const char* path) {
   const Graph* graph = GraphOf(process, handle);
   if (graph == nullptr || path == nullptr) return Error::kInvalidValue;
@@ -359,7 +386,7 @@ Error PrintDot(Process& process, void* handle, const char* path) {
   if (file == nullptr) return Error::kUnknown;
   std::fprintf(file, "digraph {\n");
   for (const auto& node : graph->nodes()) {
-    std::fprintf(file, "  \"%p\" [label=\"kind %d\"];\n", static_cast<void*>(node.get()), static_cast<int>(node->kind));
+    std::fprintf(file, "  \"%p\" [label=\"%s\"];\n", static_cast<void*>(node.get()), NodeKindName(node->kind));
   }
   for (const auto& [before, after] : graph->Edges()) {
     std::fprintf(file, "  \"%p\" -> \"%p\";\n", static_cast<void*>(before), static_cast<void*>(after));

@@ -336,8 +336,21 @@ Side SideOf(const Process& process, std::uint64_t address, std::uint64_t bytes) 
   return Side::kDevice;
 }
 
-std::uint64_t Span(const CopyShape& shape, std::uint64_t pitch) {
-  return shape.height == 0 ? 0 : (shape.height - 1) * pitch + shape.width;
+// From the first byte to the last, those between rows included.
+std::uint64_t Span(const CopyShape& shape, std::uint64_t pitch, std::uint64_t slice) {
+  return shape.is_empty() ? 0 : (shape.depth - 1) * slice + (shape.height - 1) * pitch + shape.width;
+}
+std::uint64_t ToSpan(const CopyShape& shape) { return Span(shape, shape.to_pitch, shape.to_slice); }
+std::uint64_t FromSpan(const CopyShape& shape) { return Span(shape, shape.from_pitch, shape.from_slice); }
+
+// Calls `visit` with where each row begins: from the first byte written, and from the first one read.
+template <typename Visit>
+void EachRow(const CopyShape& shape, Visit visit) {
+  for (std::uint64_t slice = 0; slice < shape.depth; ++slice) {
+    for (std::uint64_t row = 0; row < shape.height; ++row) {
+      visit(slice * shape.to_slice + row * shape.to_pitch, slice * shape.from_slice + row * shape.from_pitch);
+    }
+  }
 }
 
 // One row, all of it real. Returns how many of the bytes are made up. Bytes of a device that are not known are written
@@ -369,33 +382,17 @@ std::uint64_t CopyRow(Process& process, std::uint64_t to, Side to_side, std::uin
 
 // More than is real: nothing moves. Returns how many bytes the host would have read.
 std::uint64_t DropCopy(Process& process, std::uint64_t to, Side to_side, const CopyShape& shape) {
-  if (to_side == Side::kHost) return shape.width * shape.height;
-  for (std::uint64_t row = 0; row < shape.height; ++row) process.known.Forget(to + row * shape.to_pitch, shape.width);
+  if (to_side == Side::kHost) return shape.bytes();
+  EachRow(shape, [&](std::uint64_t at, std::uint64_t) { process.known.Forget(to + at, shape.width); });
   return 0;
 }
 
 }  // namespace
 
-bool ReadCopy3D(const abi::Memcpy3D& params, CopyWork* copy) {
-  if (params.src_array != nullptr || params.dst_array != nullptr) return false;
-  const auto at = [](const abi::PitchedPtr& base, const abi::Pos& pos) {
-    return static_cast<char*>(base.ptr) + (pos.z * base.ysize + pos.y) * base.pitch + pos.x;
-  };
-  // Slices are rows at the distance of `ysize` rows: only where they follow one another is the box one shape.
-  const bool is_flat = params.extent.depth <= 1 ||
-                       (params.src_ptr.ysize == params.extent.height && params.dst_ptr.ysize == params.extent.height);
-  if (!is_flat) return false;
-  copy->to = at(params.dst_ptr, params.dst_pos);
-  copy->from = at(params.src_ptr, params.src_pos);
-  copy->shape = {params.extent.width, params.extent.height * params.extent.depth, params.dst_ptr.pitch,
-                 params.src_ptr.pitch};
-  return true;
-}
-
 Error CheckKind(const void* to, const void* from, const CopyShape& shape, int kind) {
   constexpr int kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3, kDefault = 4;
   if (kind < 0 || kind > kDefault) return Error::kInvalidMemcpyDirection;
-  if (shape.width == 0 || shape.height == 0) return Error::kNone;
+  if (shape.is_empty()) return Error::kNone;
   Process& process = TheProcess();
   const std::lock_guard<std::mutex> lock(process.mutex);
   const auto is_known = [&](const void* pointer) { return process.allocations.Holding(AddressOf(pointer)) != nullptr; };
@@ -405,26 +402,25 @@ Error CheckKind(const void* to, const void* from, const CopyShape& shape, int ki
 }
 
 Error CopyBytes(void* to_pointer, const void* from_pointer, const CopyShape& shape) {
-  if (shape.width == 0 || shape.height == 0) return Error::kNone;
+  if (shape.is_empty()) return Error::kNone;
   Process& process = TheProcess();
   const std::uint64_t to = AddressOf(to_pointer);
   const std::uint64_t from = AddressOf(from_pointer);
-  const bool is_settled =
-      SettleRange(from, Span(shape, shape.from_pitch)) && SettleRange(to, Span(shape, shape.to_pitch));
-  if (!is_settled) return Error::kLaunchFailure;
+  if (!SettleRange(from, FromSpan(shape)) || !SettleRange(to, ToSpan(shape))) return Error::kLaunchFailure;
   std::uint64_t made_up = 0;
   {
     std::unique_lock<std::mutex> lock(process.mutex);
-    const Side to_side = SideOf(process, to, Span(shape, shape.to_pitch));
-    const Side from_side = SideOf(process, from, Span(shape, shape.from_pitch));
+    const Side to_side = SideOf(process, to, ToSpan(shape));
+    const Side from_side = SideOf(process, from, FromSpan(shape));
     if (to == 0 || from == 0 || to_side == Side::kNowhere || from_side == Side::kNowhere) return Error::kInvalidValue;
     const bool is_on_host = to_side == Side::kHost && from_side == Side::kHost;
     if (is_on_host) lock.unlock();
-    const bool is_real = is_on_host || shape.width * shape.height <= process.settings.real_bytes;
-    if (!is_real) made_up = DropCopy(process, to, to_side, shape);
-    for (std::uint64_t row = 0; is_real && row < shape.height; ++row) {
-      made_up +=
-          CopyRow(process, to + row * shape.to_pitch, to_side, from + row * shape.from_pitch, from_side, shape.width);
+    if (is_on_host || shape.bytes() <= process.settings.real_bytes) {
+      EachRow(shape, [&](std::uint64_t to_at, std::uint64_t from_at) {
+        made_up += CopyRow(process, to + to_at, to_side, from + from_at, from_side, shape.width);
+      });
+    } else {
+      made_up = DropCopy(process, to, to_side, shape);
     }
   }
   if (made_up > 0) CountMadeUp(made_up);
@@ -432,41 +428,38 @@ Error CopyBytes(void* to_pointer, const void* from_pointer, const CopyShape& sha
 }
 
 Error FillBytes(void* to_pointer, std::uint32_t pattern, unsigned element_bytes, const CopyShape& shape) {
-  if (shape.width == 0 || shape.height == 0) return Error::kNone;
+  if (shape.is_empty()) return Error::kNone;
   Process& process = TheProcess();
   const std::uint64_t to = AddressOf(to_pointer);
-  if (!SettleRange(to, Span(shape, shape.to_pitch))) return Error::kLaunchFailure;
+  if (!SettleRange(to, ToSpan(shape))) return Error::kLaunchFailure;
   const std::lock_guard<std::mutex> lock(process.mutex);
-  const Side side = SideOf(process, to, Span(shape, shape.to_pitch));
+  const Side side = SideOf(process, to, ToSpan(shape));
   const bool is_known =
       process.allocations.Holding(to) != nullptr;  // memory of the host alone is not the device's to fill
   if (to == 0 || side == Side::kNowhere || !is_known) return Error::kInvalidValue;
-  const bool is_small = side == Side::kHost || shape.width * shape.height <= process.settings.real_bytes;
-  for (std::uint64_t row = 0; row < shape.height; ++row) {
-    const std::uint64_t begin = to + row * shape.to_pitch;
-    if (is_small) {
-      for (std::uint64_t i = 0; i < shape.width; i += element_bytes) {
-        std::memcpy(PointerTo(begin + i), &pattern, element_bytes);
-      }
+  const bool is_small = side == Side::kHost || shape.bytes() <= process.settings.real_bytes;
+  EachRow(shape, [&](std::uint64_t at, std::uint64_t) {
+    const std::uint64_t begin = to + at;
+    for (std::uint64_t i = 0; is_small && i < shape.width; i += element_bytes) {
+      std::memcpy(PointerTo(begin + i), &pattern, element_bytes);
     }
-    if (side != Side::kDevice) continue;
+    if (side != Side::kDevice) return;
     is_small ? process.known.Know(begin, shape.width) : process.known.Forget(begin, shape.width);
-  }
+  });
   return Error::kNone;
 }
 
 // That all bytes of the copy are somewhere, before it is given to a stream.
 static Error CheckSides(void* to, const void* from, const CopyShape& shape) {
-  if (shape.width == 0 || shape.height == 0) return Error::kNone;
+  if (shape.is_empty()) return Error::kNone;
   Process& process = TheProcess();
   const std::lock_guard<std::mutex> lock(process.mutex);
-  if (to == nullptr || SideOf(process, AddressOf(to), Span(shape, shape.to_pitch)) == Side::kNowhere) {
+  if (to == nullptr || SideOf(process, AddressOf(to), ToSpan(shape)) == Side::kNowhere) {
     return Error::kInvalidValue;
   }
   const bool reads = from != to;  // a fill names its own target
   if (reads && from == nullptr) return Error::kInvalidValue;
-  return SideOf(process, AddressOf(from), Span(shape, shape.from_pitch)) == Side::kNowhere ? Error::kInvalidValue
-                                                                                           : Error::kNone;
+  return SideOf(process, AddressOf(from), FromSpan(shape)) == Side::kNowhere ? Error::kInvalidValue : Error::kNone;
 }
 
 // Work that is done now tells its error; a graph's has nobody to tell.
@@ -483,7 +476,9 @@ Error CopyOnStream(void* to, const void* from, const CopyShape& shape, void* str
 }
 
 Error FillOnStream(void* to, std::uint32_t pattern, unsigned element_bytes, const CopyShape& shape, void* stream) {
-  const CopyShape itself = {shape.width, shape.height, shape.to_pitch, shape.to_pitch};
+  CopyShape itself = shape;
+  itself.from_pitch = shape.to_pitch;
+  itself.from_slice = shape.to_slice;
   if (const Error error = CheckSides(to, to, itself); error != Error::kNone) return error;
   return GiveCopy(stream, NodeKind::kFill, [=] { return FillBytes(to, pattern, element_bytes, shape); });
 }

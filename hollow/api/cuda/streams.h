@@ -43,7 +43,8 @@ inline constexpr unsigned kEventExternal = 1;  // cudaEventRecordExternal, cudaE
 Error WaitForEvent(void* stream, void* event, unsigned flags = 0);
 Error RecordEvent(void* event, void* stream, unsigned flags = 0);
 
-// Copies of bytes between any two addresses, one by one row; `to_pitch` and `from_pitch` are the distances of rows.
+// Copies of bytes between any two addresses, one by one row: `to_pitch` and `from_pitch` are the distances of rows,
+// `to_slice` and `from_slice` those of slices, of which there are `depth`.
 // What is known of a device's bytes goes with them; a read of others by the host is a made-up value. More than the
 // settings' real_bytes is dropped, except between addresses of the host.
 struct CopyShape {
@@ -51,14 +52,18 @@ struct CopyShape {
   std::uint64_t height = 1;
   std::uint64_t to_pitch = 0;
   std::uint64_t from_pitch = 0;
+  std::uint64_t depth = 1;
+  std::uint64_t to_slice = 0;
+  std::uint64_t from_slice = 0;
+
+  bool is_empty() const { return width == 0 || height == 0 || depth == 0; }
+  std::uint64_t bytes() const { return width * height * depth; }
 };
 struct CopyWork {
   void* to;
   const void* from;
   CopyShape shape;
 };
-// A box of cudaMemcpy3D. False where it is of arrays, or its slices do not follow one another.
-bool ReadCopy3D(const abi::Memcpy3D& params, CopyWork* copy);
 Error CopyBytes(void* to, const void* from, const CopyShape& shape);
 // The pattern of `element_bytes` (1, 2 or 4), over rows.
 Error FillBytes(void* to, std::uint32_t pattern, unsigned element_bytes, const CopyShape& shape);

@@ -50,6 +50,10 @@ inline bool IsDevice(const Process& process, int device) { return device >= 0 &&
 int DeviceOfContext(Process& process, const void* context);
 // Of a device: there from the first to the last.
 void* PrimaryContext(Process& process, int device);
+// The context that stands for a green context, made once; and the green context of one, by default of the current one:
+// nullptr where it stands for none.
+void* ContextOfGreen(Process& process, void* green, int device);
+void* GreenOfContext(Process& process, const void* context);
 
 }  // namespace ashlar::hollow
 

@@ -8,6 +8,7 @@
 
 #include "hollow/api/cuda/device_properties.h"
 #include "hollow/api/cuda/error_names.h"
+#include "hollow/api/cuda/green_contexts.h"
 #include "hollow/api/cuda/memory.h"
 #include "hollow/api/cuda/streams.h"
 #include "hollow/api/driver/call.h"
@@ -84,33 +85,6 @@ ASHLAR_SURFACE int cuDeviceComputeCapability(int* major, int* minor, int device)
   *minor = TheSettings().compute_minor;
   return 0;
 }
-
-namespace {
-
-// All multiprocessors of the device, which every context and stream has.
-int GetResource(abi::DevResource* resource, int kind) {
-  constexpr int kMultiprocessors = 1;  // CU_DEV_RESOURCE_TYPE_SM
-  ASHLAR_NEEDS_INIT();
-  if (resource == nullptr || kind != kMultiprocessors) return Number(Error::kInvalidValue);
-  resource->type = kMultiprocessors;
-  resource->sm_count = static_cast<unsigned>(TheSettings().sm_count);
-  return 0;
-}
-
-}  // namespace
-
-ASHLAR_SURFACE int cuDeviceGetDevResource(int device, abi::DevResource* resource, int kind) {
-  if (!IsDevice(TheProcess(), device)) return Number(Error::kInvalidDevice);
-  return GetResource(resource, kind);
-}
-ASHLAR_SURFACE int cuCtxGetDevResource(void*, abi::DevResource* resource, int kind) {
-  return GetResource(resource, kind);
-}
-ASHLAR_SURFACE int cuStreamGetDevResource(void*, abi::DevResource* resource, int kind) {
-  return GetResource(resource, kind);
-}
-
-ASHLAR_SAME(cuStreamGetDevResource_ptsz, cuStreamGetDevResource);
 
 // Of CUPTI this alone: JAX asks whether there is one that is new enough. It is the version of CUDA 12.0's.
 ASHLAR_SURFACE int cuptiGetVersion(unsigned* version) {
@@ -211,6 +185,7 @@ struct DriverContext {
   unsigned flags = 0;
   bool is_primary = false;
   std::uint64_t retained = 0;  // of a primary one
+  void* green = nullptr;       // the green context that it stands for
 };
 
 // The primary ones first, by device. Guarded by the process's lock, as all here.
@@ -224,7 +199,9 @@ std::vector<std::unique_ptr<DriverContext>>& Contexts(const Process& process) {
 
 DriverContext* Find(const Process& process, const void* handle) {
   for (const auto& context : Contexts(process)) {
-    if (context.get() == handle) return context.get();
+    if (context.get() != handle) continue;
+    const bool is_gone = context->green != nullptr && GreenContextOf(context->green) == nullptr;
+    return is_gone ? nullptr : context.get();
   }
   return nullptr;
 }
@@ -274,6 +251,20 @@ int DeviceOfContext(Process& process, const void* context) {
 }
 
 void* PrimaryContext(Process& process, int device) { return Contexts(process)[device].get(); }
+
+void* ContextOfGreen(Process& process, void* green, int device) {
+  auto& contexts = Contexts(process);
+  const auto it =
+      std::find_if(contexts.begin(), contexts.end(), [&](const auto& context) { return context->green == green; });
+  if (it != contexts.end()) return it->get();
+  contexts.push_back(std::make_unique<DriverContext>(DriverContext{device, 0, false, 0, green}));
+  return contexts.back().get();
+}
+
+void* GreenOfContext(Process& process, const void* context) {
+  const DriverContext* known = context == nullptr ? Current(process) : Find(process, context);
+  return known == nullptr || GreenContextOf(known->green) == nullptr ? nullptr : known->green;
+}
 
 }  // namespace ashlar::hollow
 

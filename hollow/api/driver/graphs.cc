@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "hollow/api/cuda/arrays.h"
 #include "hollow/api/cuda/memory.h"
 #include "hollow/api/driver/call.h"
 
@@ -95,22 +96,6 @@ ASHLAR_SURFACE int cuGraphExecMemsetNodeSetParams(void* exec, GraphNode* node, c
 
 namespace {
 
-// The same types as of CUDA_MEMCPY2D: 1 host, 2 device, 3 array, 4 unified.
-bool ReadCopy(const abi::DriverMemcpy3D& params, CopyWork* copy) {
-  constexpr int kHost = 1, kArray = 3;
-  if (params.src_type == kArray || params.dst_type == kArray) return false;
-  const bool is_flat = params.depth <= 1 || (params.src_height == params.height && params.dst_height == params.height);
-  if (!is_flat) return false;
-  const auto* from = params.src_type == kHost ? static_cast<const char*>(params.src_host)
-                                              : static_cast<const char*>(PointerTo(params.src_device));
-  auto* to =
-      params.dst_type == kHost ? static_cast<char*>(params.dst_host) : static_cast<char*>(PointerTo(params.dst_device));
-  copy->from = from + (params.src_z * params.src_height + params.src_y) * params.src_pitch + params.src_x;
-  copy->to = to + (params.dst_z * params.dst_height + params.dst_y) * params.dst_pitch + params.dst_x;
-  copy->shape = {params.width_bytes, params.height * params.depth, params.dst_pitch, params.src_pitch};
-  return true;
-}
-
 int Refused(const char* name) {
   CountRefused(name);
   return Number(Error::kNotSupported);
@@ -123,7 +108,7 @@ ASHLAR_SURFACE int cuGraphAddMemcpyNode(void** node, void* graph, GraphNode* con
   ASHLAR_NEEDS_INIT();
   CopyWork copy = {};
   if (params == nullptr) return Number(Error::kInvalidValue);
-  if (!ReadCopy(*params, &copy)) return Refused("cuGraphAddMemcpyNode of an array");
+  if (const Error error = ReadCopy(*params, &copy); error != Error::kNone) return Number(error);
   return Driven(
       [&](Process& process) { return AddCopy(process, {node, graph, after, count}, copy, params, sizeof(*params)); });
 }
@@ -135,7 +120,7 @@ ASHLAR_SURFACE int cuGraphExecMemcpyNodeSetParams(void* exec, GraphNode* node, c
   ASHLAR_NEEDS_INIT();
   CopyWork copy = {};
   if (params == nullptr) return Number(Error::kInvalidValue);
-  if (!ReadCopy(*params, &copy)) return Refused("cuGraphExecMemcpyNodeSetParams of an array");
+  if (const Error error = ReadCopy(*params, &copy); error != Error::kNone) return Number(error);
   return Driven([&](Process& process) { return SetCopy(process, exec, node, copy, params, sizeof(*params)); });
 }
 ASHLAR_SURFACE int cuGraphMemcpyNodeSetParams(GraphNode* node, const abi::DriverMemcpy3D* params) {

@@ -3,6 +3,8 @@
 
 #include "hollow/api/cuda/streams.h"
 
+#include "hollow/api/cuda/arrays.h"
+#include "hollow/api/cuda/green_contexts.h"
 #include "hollow/api/cuda/memory.h"
 #include "hollow/api/driver/call.h"
 
@@ -29,7 +31,12 @@ Error Give(Value* out, From value) {
 }  // namespace
 
 ASHLAR_SURFACE int cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
-  return Driven([&](Process& process) { return CreateStream(process, flags, priority, stream); });
+  return Driven([&](Process& process) {
+    const void* green = GreenOfContext(process, nullptr);
+    return green != nullptr && stream != nullptr && flags <= 1
+               ? MakeGreenStream(process, stream, green, flags, priority)
+               : CreateStream(process, flags, priority, stream);
+  });
 }
 ASHLAR_SURFACE int cuStreamCreate(void** stream, unsigned flags) {
   return cuStreamCreateWithPriority(stream, flags, 0);
@@ -58,17 +65,10 @@ ASHLAR_SURFACE int cuStreamGetCtx(void* stream, void** context) {
   });
 }
 ASHLAR_SURFACE int cuStreamGetCtx_v2(void* stream, void** context, void** green_context) {
-  ASHLAR_NEEDS_INIT();
-  if (green_context != nullptr) *green_context = nullptr;
-  return cuStreamGetCtx(stream, context);
-}
-
-// No stream is of one: none is made.
-ASHLAR_SURFACE int cuStreamGetGreenCtx(void*, void** green_context) {
-  ASHLAR_NEEDS_INIT();
-  if (green_context == nullptr) return Number(Error::kInvalidValue);
-  *green_context = nullptr;
-  return 0;
+  const int error = cuStreamGetCtx(stream, context);
+  if (error != 0 || green_context == nullptr) return error;
+  return OfStream(stream,
+                  [&](Process&, const StreamModel& known) { return Give(green_context, GreenHandleOf(known)); });
 }
 
 ASHLAR_SURFACE int cuStreamQuery(void* stream) {
@@ -208,27 +208,22 @@ int FillAndWait(void* to, std::uint32_t pattern, unsigned element_bytes, const C
   return Number(FillBytes(to, pattern, element_bytes, shape));
 }
 
-constexpr int kHostType = 1;   // CU_MEMORYTYPE_HOST
-constexpr int kArrayType = 3;  // CU_MEMORYTYPE_ARRAY
-
-struct Copy2D {
-  char* to = nullptr;
-  const char* from = nullptr;
-  CopyShape shape;
-};
-
-Error ReadCopy2D(const abi::Memcpy2D* params, Copy2D* copy) {
-  if (params == nullptr) return Error::kInvalidValue;
-  if (params->src_type == kArrayType || params->dst_type == kArrayType) {
-    CountRefused("cuMemcpy2D of an array");
-    return Error::kNotSupported;
-  }
-  const void* from = params->src_type == kHostType ? params->src_host : PointerTo(params->src_device);
-  void* to = params->dst_type == kHostType ? params->dst_host : PointerTo(params->dst_device);
-  copy->from = static_cast<const char*>(from) + params->src_y * params->src_pitch + params->src_x;
-  copy->to = static_cast<char*>(to) + params->dst_y * params->dst_pitch + params->dst_x;
-  copy->shape = {params->width_bytes, params->height, params->dst_pitch, params->src_pitch};
-  return Error::kNone;
+// Of CUDA_MEMCPY2D and CUDA_MEMCPY3D.
+template <typename Params>
+int CopyBox(const Params* params) {
+  ASHLAR_NEEDS_INIT();
+  CopyWork copy = {};
+  if (params == nullptr) return Number(Error::kInvalidValue);
+  if (const Error error = ReadCopy(*params, &copy); error != Error::kNone) return Number(error);
+  return CopyAndWait(copy.to, copy.from, copy.shape);
+}
+template <typename Params>
+int CopyBoxOnStream(const Params* params, void* stream) {
+  ASHLAR_NEEDS_INIT();
+  CopyWork copy = {};
+  if (params == nullptr) return Number(Error::kInvalidValue);
+  if (const Error error = ReadCopy(*params, &copy); error != Error::kNone) return Number(error);
+  return Number(CopyOnStream(copy.to, copy.from, copy.shape, stream));
 }
 
 }  // namespace
@@ -260,18 +255,14 @@ ASHLAR_SURFACE int cuMemcpyPeerAsync(void* to, void*, const void* from, void*, s
   return cuMemcpyAsync(to, from, bytes, stream);
 }
 
-ASHLAR_SURFACE int cuMemcpy2D_v2(const abi::Memcpy2D* params) {
-  ASHLAR_NEEDS_INIT();
-  Copy2D copy;
-  if (const Error error = ReadCopy2D(params, &copy); error != Error::kNone) return Number(error);
-  return CopyAndWait(copy.to, copy.from, copy.shape);
-}
-ASHLAR_SURFACE int cuMemcpy2DUnaligned_v2(const abi::Memcpy2D* params) { return cuMemcpy2D_v2(params); }
+ASHLAR_SURFACE int cuMemcpy2D_v2(const abi::Memcpy2D* params) { return CopyBox(params); }
+ASHLAR_SURFACE int cuMemcpy2DUnaligned_v2(const abi::Memcpy2D* params) { return CopyBox(params); }
 ASHLAR_SURFACE int cuMemcpy2DAsync_v2(const abi::Memcpy2D* params, void* stream) {
-  ASHLAR_NEEDS_INIT();
-  Copy2D copy;
-  if (const Error error = ReadCopy2D(params, &copy); error != Error::kNone) return Number(error);
-  return Number(CopyOnStream(copy.to, copy.from, copy.shape, stream));
+  return CopyBoxOnStream(params, stream);
+}
+ASHLAR_SURFACE int cuMemcpy3D_v2(const abi::DriverMemcpy3D* params) { return CopyBox(params); }
+ASHLAR_SURFACE int cuMemcpy3DAsync_v2(const abi::DriverMemcpy3D* params, void* stream) {
+  return CopyBoxOnStream(params, stream);
 }
 
 ASHLAR_SURFACE int cuMemsetD8_v2(void* to, unsigned char value, std::size_t count) {
@@ -353,6 +344,11 @@ ASHLAR_SAME(cuMemcpyDtoD_v2_ptds, cuMemcpyDtoD_v2);
 ASHLAR_SAME(cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyHtoDAsync_v2);
 ASHLAR_SAME(cuMemcpyDtoHAsync_v2_ptsz, cuMemcpyDtoHAsync_v2);
 ASHLAR_SAME(cuMemcpyDtoDAsync_v2_ptsz, cuMemcpyDtoDAsync_v2);
+ASHLAR_SAME(cuMemcpy2D_v2_ptds, cuMemcpy2D_v2);
+ASHLAR_SAME(cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2DUnaligned_v2);
+ASHLAR_SAME(cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2);
+ASHLAR_SAME(cuMemcpy3D_v2_ptds, cuMemcpy3D_v2);
+ASHLAR_SAME(cuMemcpy3DAsync_v2_ptsz, cuMemcpy3DAsync_v2);
 ASHLAR_SAME(cuMemsetD8_v2_ptds, cuMemsetD8_v2);
 ASHLAR_SAME(cuMemsetD32_v2_ptds, cuMemsetD32_v2);
 ASHLAR_SAME(cuMemsetD8Async_ptsz, cuMemsetD8Async);

@@ -38,21 +38,26 @@ int CopyArray(const CopyWork& copy, void* stream, bool is_async) {
   return Last(CopyBytes(copy.to, copy.from, copy.shape));
 }
 
-int CopyToArray(void* array, std::size_t byte, std::size_t row, const void* from, std::size_t pitch, std::size_t width,
-                std::size_t height, void* stream, bool is_async) {
-  CopyWork copy = {};
-  if (!ReadArrayCopy(array, byte, row, const_cast<void*>(from), pitch, width, height, /*is_to_array=*/true, &copy)) {
-    return Last(Error::kInvalidValue);
-  }
-  return CopyArray(copy, stream, is_async);
+// Rows of a flat array, from a byte of a row on. A null array is none.
+BoxSide RowsOfArray(const void* array, std::size_t byte, std::size_t row) {
+  BoxSide out;
+  out.array = array;
+  out.x_bytes = byte;
+  out.y = row;
+  return out;
+}
+BoxSide RowsFrom(const void* address, std::size_t pitch) {
+  BoxSide out;
+  out.base = address;
+  out.pitch = pitch;
+  return out;
 }
 
-int CopyFromArray(void* to, std::size_t pitch, const void* array, std::size_t byte, std::size_t row, std::size_t width,
-                  std::size_t height, void* stream, bool is_async) {
+int CopyRows(const BoxSide& to, const BoxSide& from, std::size_t width, std::size_t height, void* stream,
+             bool is_async) {
   CopyWork copy = {};
-  if (!ReadArrayCopy(array, byte, row, to, pitch, width, height, /*is_to_array=*/false, &copy)) {
-    return Last(Error::kInvalidValue);
-  }
+  if (to.array == nullptr && from.array == nullptr) return Last(Error::kInvalidValue);
+  if (const Error error = WorkOf({to, from, width, height}, &copy); error != Error::kNone) return Last(error);
   return CopyArray(copy, stream, is_async);
 }
 
@@ -82,21 +87,28 @@ ASHLAR_SURFACE int cudaArrayGetInfo(abi::ChannelFormat* channels, abi::Extent* e
 
 ASHLAR_SURFACE int cudaMemcpy2DToArray(void* array, std::size_t byte, std::size_t row, const void* from,
                                        std::size_t pitch, std::size_t width, std::size_t height, int) {
-  return CopyToArray(array, byte, row, from, pitch, width, height, nullptr, /*is_async=*/false);
+  return CopyRows(RowsOfArray(array, byte, row), RowsFrom(from, pitch), width, height, nullptr, /*is_async=*/false);
 }
 ASHLAR_SURFACE int cudaMemcpy2DToArrayAsync(void* array, std::size_t byte, std::size_t row, const void* from,
                                             std::size_t pitch, std::size_t width, std::size_t height, int,
                                             void* stream) {
-  return CopyToArray(array, byte, row, from, pitch, width, height, stream, /*is_async=*/true);
+  return CopyRows(RowsOfArray(array, byte, row), RowsFrom(from, pitch), width, height, stream, /*is_async=*/true);
 }
 ASHLAR_SURFACE int cudaMemcpy2DFromArray(void* to, std::size_t pitch, const void* array, std::size_t byte,
                                          std::size_t row, std::size_t width, std::size_t height, int) {
-  return CopyFromArray(to, pitch, array, byte, row, width, height, nullptr, /*is_async=*/false);
+  return CopyRows(RowsFrom(to, pitch), RowsOfArray(array, byte, row), width, height, nullptr, /*is_async=*/false);
 }
 ASHLAR_SURFACE int cudaMemcpy2DFromArrayAsync(void* to, std::size_t pitch, const void* array, std::size_t byte,
                                               std::size_t row, std::size_t width, std::size_t height, int,
                                               void* stream) {
-  return CopyFromArray(to, pitch, array, byte, row, width, height, stream, /*is_async=*/true);
+  return CopyRows(RowsFrom(to, pitch), RowsOfArray(array, byte, row), width, height, stream, /*is_async=*/true);
+}
+ASHLAR_SURFACE int cudaMemcpy2DArrayToArray(void* to, std::size_t to_byte, std::size_t to_row, const void* from,
+                                            std::size_t from_byte, std::size_t from_row, std::size_t width,
+                                            std::size_t height, int) {
+  if (to == nullptr || from == nullptr) return Last(Error::kInvalidValue);
+  return CopyRows(RowsOfArray(to, to_byte, to_row), RowsOfArray(from, from_byte, from_row), width, height, nullptr,
+                  /*is_async=*/false);
 }
 
 ASHLAR_SURFACE int cudaCreateTextureObject(std::uint64_t* object, const void* resource, const void*, const void*) {
@@ -110,5 +122,6 @@ ASHLAR_IGNORED(cudaDestroySurfaceObject, "its number is not given again")
 
 ASHLAR_SAME(cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray);
 ASHLAR_SAME(cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync);
+ASHLAR_SAME(cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray);
 ASHLAR_SAME(cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray);
 ASHLAR_SAME(cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync);

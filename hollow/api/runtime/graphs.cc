@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "hollow/api/cuda/arrays.h"
 #include "hollow/api/cuda/loaded_code.h"
 #include "hollow/api/cuda/memory.h"
 #include "hollow/api/runtime/call.h"
@@ -82,20 +83,14 @@ CopyWork LineWork(void* to, const void* from, std::size_t bytes) { return {to, f
 int AddBoxCopy(const NewNode& place, const abi::Memcpy3D* params) {
   CopyWork copy = {};
   if (params == nullptr) return Last(Error::kInvalidValue);
-  if (!ReadCopy3D(*params, &copy)) {
-    CountRefused("cudaGraphAddMemcpyNode of an array");
-    return Last(Error::kNotSupported);
-  }
+  if (const Error error = ReadCopy(*params, &copy); error != Error::kNone) return Last(error);
   return Locked([&](Process& process) { return AddCopy(process, place, copy, params, sizeof(*params)); });
 }
 
 int SetBoxCopy(void* exec, GraphNode* node, const abi::Memcpy3D* params) {
   CopyWork copy = {};
   if (params == nullptr) return Last(Error::kInvalidValue);
-  if (!ReadCopy3D(*params, &copy)) {
-    CountRefused("cudaGraphMemcpyNodeSetParams of an array");
-    return Last(Error::kNotSupported);
-  }
+  if (const Error error = ReadCopy(*params, &copy); error != Error::kNone) return Last(error);
   return Locked([&](Process& process) { return SetCopy(process, exec, node, copy, params, sizeof(*params)); });
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "hollow/api/cuda/arrays.h"
 #include "hollow/api/cuda/loaded_code.h"
 #include "hollow/api/cuda/memory.h"
 #include "hollow/api/runtime/call.h"
@@ -234,6 +235,11 @@ namespace {
 
 CopyShape Line(std::size_t bytes) { return {bytes, 1, bytes, bytes}; }
 
+CopyShape BoxShape(const abi::PitchedPtr& rows, const abi::Extent& extent) {
+  const std::uint64_t slice = rows.pitch * rows.ysize;
+  return {extent.width, extent.height, rows.pitch, rows.pitch, extent.depth, slice, slice};
+}
+
 constexpr int kDefaultKind = 4;  // cudaMemcpyDefault
 
 // A copy that returns when it is done.
@@ -284,20 +290,14 @@ ASHLAR_SURFACE int cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void*
 ASHLAR_SURFACE int cudaMemcpy3D(const abi::Memcpy3D* params) {
   CopyWork copy = {};
   if (params == nullptr) return Last(Error::kInvalidValue);
-  if (!ReadCopy3D(*params, &copy)) {
-    CountRefused("cudaMemcpy3D");
-    return Last(Error::kNotSupported);
-  }
+  if (const Error error = ReadCopy(*params, &copy); error != Error::kNone) return Last(error);
   return CopyAndWait(copy.to, copy.from, copy.shape);
 }
 
 ASHLAR_SURFACE int cudaMemcpy3DAsync(const abi::Memcpy3D* params, void* stream) {
   CopyWork copy = {};
   if (params == nullptr) return Last(Error::kInvalidValue);
-  if (!ReadCopy3D(*params, &copy)) {
-    CountRefused("cudaMemcpy3DAsync");
-    return Last(Error::kNotSupported);
-  }
+  if (const Error error = ReadCopy(*params, &copy); error != Error::kNone) return Last(error);
   return CopyInOrder(copy.to, copy.from, copy.shape, stream);
 }
 
@@ -317,11 +317,11 @@ ASHLAR_SURFACE int cudaMemset2DAsync(void* to, std::size_t pitch, int value, std
 }
 
 ASHLAR_SURFACE int cudaMemset3D(abi::PitchedPtr to, int value, abi::Extent extent) {
-  if (extent.depth > 1 && to.ysize != extent.height) {
-    CountRefused("cudaMemset3D");
-    return Last(Error::kNotSupported);
-  }
-  return FillAndWait(to.ptr, value, {extent.width, extent.height * extent.depth, to.pitch, to.pitch});
+  return FillAndWait(to.ptr, value, BoxShape(to, extent));
+}
+
+ASHLAR_SURFACE int cudaMemset3DAsync(abi::PitchedPtr to, int value, abi::Extent extent, void* stream) {
+  return Last(FillOnStream(to.ptr, static_cast<std::uint32_t>(value), 1, BoxShape(to, extent), stream));
 }
 
 ASHLAR_SURFACE int cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
@@ -376,6 +376,8 @@ ASHLAR_SAME(cudaMemcpy2D_ptds, cudaMemcpy2D);
 ASHLAR_SAME(cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync);
 ASHLAR_SAME(cudaMemcpy3D_ptds, cudaMemcpy3D);
 ASHLAR_SAME(cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync);
+ASHLAR_SAME(cudaMemset3D_ptds, cudaMemset3D);
+ASHLAR_SAME(cudaMemset3DAsync_ptsz, cudaMemset3DAsync);
 ASHLAR_SAME(cudaMemset_ptds, cudaMemset);
 ASHLAR_SAME(cudaMemsetAsync_ptsz, cudaMemsetAsync);
 ASHLAR_SAME(cudaMemset2D_ptds, cudaMemset2D);

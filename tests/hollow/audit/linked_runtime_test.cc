@@ -84,6 +84,16 @@ TEST_F(LinkedRuntimeTest, LibrariesAreServedWhenTheyAreOpened) {
 
 TEST_F(LinkedRuntimeTest, ALibraryThatAProgramNeeds) { EXPECT_EQ(DryRun(ASHLAR_AUDIT_NEEDING_CLIENT).out, kServed); }
 
+// Each function goes on in the first of the preloaded libraries that has it.
+TEST_F(LinkedRuntimeTest, ItIsServedByTheAllocatorAndRecordedAboveIt) {
+  for (const char* flags : {"--serve", "--serve --record -o kept.ashlar"}) {
+    const CommandResult run = DryRun(absl::StrCat(ASHLAR_PROGRAM, " run-under ", flags, " -- ", ASHLAR_AUDIT_CLIENT));
+    EXPECT_EQ(run.out, kServed) << run.error;
+    EXPECT_THAT(run.error, HasSubstr("served 1 allocation and 1 free by 1 call of the device")) << flags;
+  }
+  EXPECT_THAT(Shell("ashlar explain kept.ashlar").out, HasSubstr("1.00 MiB"));
+}
+
 TEST_F(LinkedRuntimeTest, AnAuditorOfTheUsersOwnIsKept) {
   const CommandResult run = Shell("LD_AUDIT=/none/mine.so\nexport LD_AUDIT\nashlar dry-run -- sh -c 'echo $LD_AUDIT'");
   EXPECT_THAT(run.out, HasSubstr("libashlar_audit.so:/none/mine.so\n"));
@@ -122,6 +132,48 @@ TEST_F(LinkedByNvccTest, ItsCallsAreThoseOfItsTwinWithTheSharedRuntime) {
     ASSERT_EQ(Shell("strip -g linked").code, 0);
     EXPECT_EQ(CallsOf("./linked"), wanted);
   }
+}
+
+// Sizes and frees in their order, and the native lines that hold and leak memory. Not what the driver had in use, which
+// is asked by the clock.
+TEST_F(LinkedByNvccTest, ItsRecordIsThatOfItsTwin) {
+  for (const char* program : {"leak", "turns"}) {
+    SCOPED_TRACE(program);
+    const auto recorded = [&](const std::string& runtime, const std::string& command) {
+      const CommandResult run =
+          Shell(absl::StrCat("cd ", runtime, " && ashlar dry-run --once --device A10 -- ", ASHLAR_PROGRAM, " ", command,
+                             " -o kept.ashlar -- ./program > /dev/null && ashlar convert kept.ashlar kept.trace && "
+                             "ashlar explain --json kept.ashlar"));
+      EXPECT_EQ(run.code, 0) << run.error;
+      const nlohmann::json explained = nlohmann::json::parse(run.out, nullptr, /*allow_exceptions=*/false);
+      std::string out = BytesOf(absl::StrCat(folder(), runtime, "/kept.trace"));
+      EXPECT_THAT(out, StartsWith("a 0 "));
+      for (const char* key : {"headline", "peak", "stacks", "live_at_end"}) {
+        EXPECT_TRUE(explained.contains(key)) << key;
+        absl::StrAppend(&out, key, " ", explained[key].dump(), "\n");
+      }
+      EXPECT_THAT(out, HasSubstr(" < main"));
+      return out;
+    };
+    for (const char* runtime : {"static", "shared"}) {
+      std::filesystem::create_directory(folder() + runtime);
+      Compile(absl::StrCat(runtime, "/program"), absl::StrCat("-cudart ", runtime), program);
+    }
+    for (const char* command : {"record", "run-under --record", "run-under --serve --record"}) {
+      EXPECT_EQ(recorded("static", command), recorded("shared", command)) << command;
+    }
+  }
+}
+
+TEST_F(LinkedByNvccTest, ItIsServedAsItsTwinIs) {
+  const auto served = [&](const std::string& runtime) {
+    Compile(runtime, absl::StrCat("-cudart ", runtime), "turns");
+    const CommandResult run = Shell(absl::StrCat("ashlar dry-run --once --device A10 --calls calls -- ", ASHLAR_PROGRAM,
+                                                 " run-under --serve -- ./", runtime, " 20"));
+    EXPECT_THAT(run.error, HasSubstr("served 80 allocations and 80 frees by 2 calls of the device"));
+    return absl::StrCat(run.out, BytesOf(folder() + "calls"));
+  };
+  EXPECT_EQ(served("static"), served("shared"));
 }
 
 TEST_F(LinkedByNvccTest, OfAFixedAddressAndWithMarksOfIndirectCalls) {

@@ -127,6 +127,7 @@ int cudaThreadExchangeStreamCaptureMode(int* mode);
 int cudaGraphCreate(void** graph, unsigned flags);
 int cudaGraphDestroy(void* graph);
 int cudaGraphAddEmptyNode(void** node, void* graph, void* const* after, std::size_t count);
+int cudaGraphDebugDotPrint(void* graph, const char* path, unsigned flags);
 int cudaGraphAddKernelNode(void** node, void* graph, void* const* after, std::size_t count,
                            const abi::KernelNodeParams* params);
 int cudaGraphKernelNodeGetParams(void* node, abi::KernelNodeParams* params);

@@ -355,7 +355,7 @@ TEST_F(DriverTest, AStreamHasAllMultiprocessorsAndNoGreenContext) {
     resource = {};
     EXPECT_EQ(cuDeviceGetDevResource(0, &resource, kMultiprocessors), kSuccess);
     EXPECT_EQ(resource.sm_count, 108U);
-    EXPECT_EQ(cuCtxGetDevResource(nullptr, &resource, kWorkQueue), kInvalidValue);
+    EXPECT_EQ(cuCtxGetDevResource(nullptr, &resource, kWorkQueue), 914) << "CUDA_ERROR_INVALID_RESOURCE_TYPE";
     EXPECT_EQ(cuDeviceGetDevResource(1, &resource, kMultiprocessors), kInvalidDevice);
   });
 }

@@ -2,7 +2,10 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -76,6 +79,22 @@ TEST_F(GraphsClientTest, NodesRunAfterThoseThatTheyComeAfter) {
     EXPECT_EQ(ReadText(bytes, 4), "aaaa");
     EXPECT_EQ(cudaGraphAddDependencies(graph, &fill, &later, nullptr, 1), kSuccess);
     EXPECT_EQ(cudaGraphInstantiate(&exec, graph, 0), kInvalidValue) << "a circle";
+  });
+}
+
+TEST_F(GraphsClientTest, AGraphIsPrintedWithTheKindsOfItsNodes) {
+  Run({}, [] {
+    void *graph = NewGraph(), *to = Malloc(4), *empty = nullptr;
+    void* fill = AddFill(graph, to, 1, 4);
+    EXPECT_EQ(cudaGraphAddEmptyNode(&empty, graph, &fill, 1), kSuccess);
+    const std::string path = testing::TempDir() + "hollow_graph.dot";
+    EXPECT_EQ(cudaGraphDebugDotPrint(graph, path.c_str(), 0), kSuccess);
+    std::ifstream file(path);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_NE(text.find("[label=\"MEMSET\"]"), std::string::npos) << text;
+    EXPECT_NE(text.find("[label=\"EMPTY\"]"), std::string::npos) << text;
+    EXPECT_NE(text.find("\" -> \""), std::string::npos) << text;
+    std::remove(path.c_str());
   });
 }
 
