@@ -67,27 +67,46 @@ def lines_of_loop(code, at):
     """The lines of the innermost loop that the instruction lies in; none: in no loop, or in a comprehension alone."""
     if len(code.co_code) > MOST_CODE or code.co_name.startswith("<") and code.co_name != "<module>":
         return frozenset()
-    ends, appends = {}, []
-    for one in dis.get_instructions(code):
-        if one.opcode in JUMPS and one.argval <= one.offset:
-            ends[one.argval] = one.offset
-        elif one.opname in OF_COMPREHENSIONS:
-            appends.append(one.offset)
-    for start in sorted((one for one, end in ends.items() if one <= at <= end), reverse=True):
-        inner = [one for one in ends if one > start and ends[one] <= ends[start]]
-        own = [place for place in appends if start <= place <= ends[start]
-               and not any(one <= place <= ends[one] for one in inner)]
+    loops, appends = _loops(code)
+    for start in sorted((one for one, parts in loops.items() if _lies_in(at, parts)), reverse=True):
+        inner = [parts for one, parts in loops.items() if one > start and _lies_in(one, loops[start])]
+        own = [place for place in appends
+               if _lies_in(place, loops[start]) and not any(_lies_in(place, parts) for parts in inner)]
         if not own:
-            return _lines(code, start, ends[start])
+            return _lines(code, loops[start])
     return frozenset()
 
 
-def _lines(code, start, end):
+def _loops(code):
+    """Where each loop starts -> its parts, as first and last instruction; and where comprehensions add to what they make.
+
+    What handles an error lies behind all loops from Python 3.11 on, and is a part of the loop that it jumps back to.
+    """
+    parts, exits, appends, handler = {}, {}, [], 0
+    for one in dis.get_instructions(code):
+        if one.opname == "FOR_ITER":
+            exits[one.offset] = one.argval
+        elif one.opname == "PUSH_EXC_INFO":
+            handler = one.offset
+        elif one.opname in OF_COMPREHENSIONS:
+            appends.append(one.offset)
+        if one.opcode in JUMPS and one.argval <= one.offset:
+            is_behind = one.argval < handler and exits.get(one.argval, handler) <= handler
+            parts.setdefault(one.argval, []).append((handler if is_behind else one.argval, one.offset))
+    return parts, appends
+
+
+def _lies_in(at, parts):
+    return any(first <= at <= last for first, last in parts)
+
+
+def _lines(code, parts):
     found, before = set(), code.co_firstlineno
+    first = parts[0][0]
     for place, line in dis.findlinestarts(code):
-        if place > start and not found:
+        if place > first and not found:
             found.add(before)
-        if start <= place <= end:
+        if _lies_in(place, parts):
             found.add(line)
         before = line
     return frozenset(found)
