@@ -212,7 +212,30 @@ std::string ShortLaterSentence(const VerdictCase& of, const WhatIfRow& row) {
 
 Ruling Nothing(const VerdictCase&) { return {}; }
 
+// Of the device at most: a run whose peak is no more has room, whatever a setting would save of it.
+constexpr double kRoomyShare = 0.6;
+
+// The baseline's peak with what lies outside; nullopt: not known, or more than that.
+std::optional<std::uint64_t> PeakWithRoom(const VerdictCase& of) {
+  if (of.what_ifs.rows.empty() || !of.accounting.total_bytes.has_value()) return std::nullopt;
+  const std::uint64_t peak = of.what_ifs.rows.front().peak_reserved_bytes + of.accounting.outside_bytes.value_or(0);
+  const double most = kRoomyShare * static_cast<double>(*of.accounting.total_bytes);
+  return static_cast<double>(peak) <= most ? std::optional(peak) : std::nullopt;
+}
+
 constexpr VerdictRule kRules[] = {
+    {"room_to_spare",
+     [](const VerdictCase& of) {
+       return IsKind(of, {OomVerdict::kHealthy}) && of.what_ifs.advice.paste.has_value() &&
+              of.what_ifs.advice.choice.kind == whatif::ChoiceKind::kLowersPeak && PeakWithRoom(of).has_value();
+     },
+     [](const VerdictCase& of) -> Ruling {
+       const WhatIfRow& row = of.what_ifs.rows[of.what_ifs.advice.choice.row];
+       return {.withheld =
+                   absl::StrCat("nothing needs a change: the peak is ", FormatBytes(*PeakWithRoom(of)), " of the ",
+                                FormatBytes(*of.accounting.total_bytes), " of the device; ", whatif::NameOf(row.conf),
+                                " would lower the reserved peak to ", FormatBytes(row.peak_reserved_bytes))};
+     }},
     {"no_failure", [](const VerdictCase& of) { return IsKind(of, {OomVerdict::kHealthy, OomVerdict::kUnknown}); },
      Nothing},
     // The program itself has the last word, where it was run again.

@@ -101,7 +101,7 @@ class FitEngineTest(unittest.TestCase):
             "engine-8-bit-weights": ['LLM(..., quantization="fp8")'],
             "context=2048": ["LLM(..., max_model_len=2048)"],
         })
-        self.assertTrue(all(one["where"].startswith(os.path.relpath(__file__)) for one in changes.values()), changes)
+        self.assertTrue(all("fit_engine_test.py:" in one["where"] for one in changes.values()), changes)
         self.assertEqual(changes["context=2048"]["alters"], "length")
 
     def test_what_is_there_already_is_no_change(self):

@@ -49,6 +49,15 @@ struct Failed {
     what_ifs.advice.paste = "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
     what_ifs.advice.choice.row = 1;
   }
+  // Which lowers the peak, on a device that has room for it.
+  void AdviseWithRoom(std::uint64_t total_bytes) {
+    Advise();
+    what_ifs.advice.choice.kind = whatif::ChoiceKind::kLowersPeak;
+    what_ifs.rows[0].peak_reserved_bytes = 500;
+    row().peak_reserved_bytes = 300;
+    accounting.outside_bytes = 100;
+    accounting.total_bytes = total_bytes;
+  }
   void OfferOwn() {
     what_ifs.own.emplace().row = CutOffRow(0);
     what_ifs.own->run = "python -m ashlar_gpu.torch train.py";
@@ -95,7 +104,13 @@ struct RuleCase {
 // In the order of the rules: what makes each one hold.
 const std::vector<RuleCase>& RuleCases() {
   static const auto* const kCases = new std::vector<RuleCase>{
-      {"no_failure", OomVerdict::kHealthy, [](Failed&) {}, OomVerdict::kHealthy, "first", nullptr},
+      {"room_to_spare", OomVerdict::kHealthy, [](Failed& of) { of.AdviseWithRoom(1000); }, OomVerdict::kHealthy,
+       "first",
+       "nothing needs a change: the peak is 600 B of the 1000 B of the device; expandable_segments:True would lower "
+       "the "
+       "reserved peak to 300 B"},
+      {"no_failure", OomVerdict::kHealthy, [](Failed& of) { of.AdviseWithRoom(999); }, OomVerdict::kHealthy, "first",
+       nullptr},
       {"run_again_and_ends", OomVerdict::kCapacity, [](Failed& of) { of.Try(true); }, OomVerdict::kFragmentation,
        "fragmentation: run again under expandable_segments:True, the program ends", nullptr},
       {"leak", OomVerdict::kFragmentation, [](Failed& of) { of.Leak(); }, OomVerdict::kLeak, "leak: 900 B",

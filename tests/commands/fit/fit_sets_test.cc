@@ -155,6 +155,7 @@ TEST(FitReportTest, SaysWhatFitsWhatItSavesAndWhatToWrite) {
   cards.cards = {{cards.base, "L4", 22000 * kMiBytes, true}, {RowOf("half", FitVerdict::kFits, 16000), "", 0, false}};
   answer.held = {{"parameters", kMiBytes}};
   answer.base.work = answer.set->work = FitWork{.operations = 7};
+  answer.set->cache = FitCache{.tokens = 5000, .longest_request = 2000, .most_requests = 256};
   answer.set->diff = {"--- train.py\n+++ train.py\n", {"blocks"}};
   answer.settings.resize(1);
   answer.estimates.resize(1);
