@@ -198,8 +198,27 @@ OF_SEVENTH_READER = [
     Seed('two_stage_swin', '3GiB', ('loaded_twice', 'long_lived_tensor', 'model_copies'), True, has_bytes=False, variable='ckpt'),
 ]
 
+OF_EIGHTH_READER = [
+    Seed('ppo_pixels_gae', '3GiB', ('graph_kept_alive', 'eval_without_no_grad'), True, has_bytes=False, variable='buf.logp'),
+    Seed('road_segmentation_metrics', '5GiB', ('outputs_kept',), True, has_bytes=False, variable='metrics.pred'),
+    Seed('trainer_ner_legal', '3GiB', ('eval_accumulates', 'kv_cache_grows'), True, has_bytes=False),
+    Seed('ct_sliding_window', '6GiB', ('eval_without_no_grad',), True, has_bytes=False, variable='scores'),
+    Seed('srgan_perceptual', '4GiB', ('hooks_keep_activations', 'outputs_kept'), True, has_bytes=False, variable='perceptual.feats'),
+    Seed('lora_by_hand', '6GiB', ('gradients_kept',), True, has_bytes=False),
+    Seed('snapshot_ensemble', '4GiB', ('model_copies', 'outputs_kept'), True, has_bytes=False, variable='ensemble.members'),
+    Seed('auto_batch_finder', '12GiB', ('exception_holds_frames',), True, has_bytes=False, variable='e'),
+    Seed('traffic_transformer', '2GiB', ('attention_scores',), True, has_bytes=False),
+    Seed('llm_reranker', '4GiB', ('logits_spike',), True, has_bytes=False),
+    Seed('chat_sessions', '6GiB', ('reference_cycle',), True, has_bytes=False),
+    Seed('ulmfit_stages', '6GiB', ('optimizer_state',), True, has_bytes=False, variable='trainer.runs'),
+]
+
 HEALTHY = [
     Seed('cyclegan_pool', '6GiB'),
+    Seed('moco_small', '3GiB'),
+    Seed('gpt_accelerate', '5GiB'),
+    Seed('dqn_cpu_replay', '3GiB'),
+    Seed('recsys_two_tower', '3GiB'),
     Seed('ppo_rollouts', '6GiB', conf=EXPANDABLE),
     Seed('accumulate_average', '6GiB'),
     Seed('chat_static_cache', '6GiB'),
@@ -233,4 +252,4 @@ HEALTHY = [
 ]
 
 PAGE_READERS = (OF_FIRST_READER + OF_SECOND_READER + OF_THIRD_READER + OF_FOURTH_READER + OF_FIFTH_READER + OF_SIXTH_READER
-                + OF_SEVENTH_READER + HEALTHY)
+                + OF_SEVENTH_READER + OF_EIGHTH_READER + HEALTHY)

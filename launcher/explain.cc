@@ -91,6 +91,7 @@ absl::StatusOr<answers::Explanation> ExplainProcess(const ProcessRun& run, const
   if (memory.is_drawn) options.picture = answers::PictureLimits{};
   options.replay.context_bytes = memory.context_bytes + memory.in_use_bytes;
   options.shared_device = analyses::SharedDevice{memory.other_processes, memory.context_bytes};
+  options.device_bytes = memory.total_bytes;
   if (run.jax.has_value()) {
     if (std::optional<answers::Explanation> failure = ExplainJax(*run.jax, options)) return *std::move(failure);
   }

@@ -36,6 +36,7 @@ struct ExplainSettings {
   std::function<bool(const trace::Frame&)> calls_fused_attention = {};  // as of analyses::CauseDevice
   std::optional<analyses::SharedDevice> shared_device = {};             // likewise
   std::optional<SettingRun> run_again = {};                             // what came of running the program again
+  std::optional<std::uint64_t> device_bytes = {};  // that the run could have, where its failures do not tell
 };
 
 // One, but for a text with several different out-of-memory messages. OutOfRange: an option does not go with the input.

@@ -272,14 +272,15 @@ bool IsProgramFirst(const Why& why) {
          spec.fixes.front() == analyses::CauseFix::kNone;
 }
 
-Explanation WithLastWord(Explanation all_else) {
+Explanation WithLastWord(Explanation all_else, const ExplainSettings& options) {
   LastWord word = LastWordOn({.first = all_else.verdict,
                               .accounting = all_else.memory.accounting,
                               .headroom = all_else.failure.headroom,
                               .growing = all_else.program.growing,
                               .what_ifs = all_else.what_ifs,
                               .to_come_bytes = all_else.why.to_come_bytes,
-                              .is_program_first = IsProgramFirst(all_else.why)});
+                              .is_program_first = IsProgramFirst(all_else.why),
+                              .device_bytes = options.device_bytes});
   all_else.verdict = std::move(word.verdict);
   if (word.withheld.has_value()) {
     all_else.what_ifs = Withheld(std::move(all_else.what_ifs), *std::move(word.withheld));
@@ -339,7 +340,7 @@ absl::StatusOr<Explanation> ExplainSnapshot(const trace::Snapshot& snapshot, con
       Joined({NotesOfSettings(run->recorded.options),
               options.replay.device.has_value() ? Notes{} : NotesOnOtherDevices(*trace), NotesOnIdleDevices(*trace),
               NotesOnCapacity(out.memory, device), NotesOnWindow(snapshot, *run), tried->notes, snapshot.notes});
-  out = WithLastWord(std::move(out));
+  out = WithLastWord(std::move(out), options);
   if (!larger_pass.empty()) out.verdict.evidence.push_back(larger_pass);
   SayFor(trace::BackendOf(snapshot), out);
   if (picture.has_value()) {
@@ -410,7 +411,7 @@ absl::StatusOr<Explanation> ExplainRequests(const trace::RequestTrace& requests,
   absl::StatusOr<Why> why = WhyOf(out, std::move(context), {&requests, &requests}, options);
   if (!why.ok()) return why.status();
   out.why = *std::move(why);
-  out = WithLastWord(std::move(out));
+  out = WithLastWord(std::move(out), options);
   out.verdict = WithFailuresInLog(std::move(out.verdict), formats::FailedInRmmLog(requests));
   out.notes = Joined({NotesOnCapacity(out.memory, device), requests.notes, NotesOnRequests(is_capacity_known)});
   if (picture.has_value()) out.picture = picture->Draw(out);

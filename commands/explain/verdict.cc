@@ -215,12 +215,16 @@ Ruling Nothing(const VerdictCase&) { return {}; }
 // Of the device at most: a run whose peak is no more has room, whatever a setting would save of it.
 constexpr double kRoomyShare = 0.6;
 
+std::optional<std::uint64_t> DeviceBytes(const VerdictCase& of) {
+  return of.device_bytes.has_value() ? of.device_bytes : of.accounting.total_bytes;
+}
+
 // The baseline's peak with what lies outside; nullopt: not known, or more than that.
 std::optional<std::uint64_t> PeakWithRoom(const VerdictCase& of) {
-  if (of.what_ifs.rows.empty() || !of.accounting.total_bytes.has_value()) return std::nullopt;
+  const std::optional<std::uint64_t> device = DeviceBytes(of);
+  if (of.what_ifs.rows.empty() || !device.has_value()) return std::nullopt;
   const std::uint64_t peak = of.what_ifs.rows.front().peak_reserved_bytes + of.accounting.outside_bytes.value_or(0);
-  const double most = kRoomyShare * static_cast<double>(*of.accounting.total_bytes);
-  return static_cast<double>(peak) <= most ? std::optional(peak) : std::nullopt;
+  return static_cast<double>(peak) <= kRoomyShare * static_cast<double>(*device) ? std::optional(peak) : std::nullopt;
 }
 
 constexpr VerdictRule kRules[] = {
@@ -233,7 +237,7 @@ constexpr VerdictRule kRules[] = {
        const WhatIfRow& row = of.what_ifs.rows[of.what_ifs.advice.choice.row];
        return {.withheld =
                    absl::StrCat("nothing needs a change: the peak is ", FormatBytes(*PeakWithRoom(of)), " of the ",
-                                FormatBytes(*of.accounting.total_bytes), " of the device; ", whatif::NameOf(row.conf),
+                                FormatBytes(*DeviceBytes(of)), " of the device; ", whatif::NameOf(row.conf),
                                 " would lower the reserved peak to ", FormatBytes(row.peak_reserved_bytes))};
      }},
     {"no_failure", [](const VerdictCase& of) { return IsKind(of, {OomVerdict::kHealthy, OomVerdict::kUnknown}); },

@@ -59,6 +59,7 @@ struct VerdictCase {
   const WhatIfs& what_ifs;
   std::uint64_t to_come_bytes = 0;  // of an optimizer in its first step: what the rest of the step will make
   bool is_program_first = false;    // the cause to mend first lies in the program, and in no holes
+  std::optional<std::uint64_t> device_bytes = {};  // that the run could have; nullopt: as the accounting has it
 };
 
 // What a rule says.
