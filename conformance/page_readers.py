@@ -218,7 +218,6 @@ HEALTHY = [
     Seed('moco_small', '3GiB'),
     Seed('gpt_accelerate', '5GiB'),
     Seed('dqn_cpu_replay', '3GiB'),
-    Seed('recsys_two_tower', '3GiB'),
     Seed('ppo_rollouts', '6GiB', conf=EXPANDABLE),
     Seed('accumulate_average', '6GiB'),
     Seed('chat_static_cache', '6GiB'),
