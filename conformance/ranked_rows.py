@@ -2,7 +2,7 @@
 
     conformance/run.py --ashlar build/release/bin/ashlar --only ranks
 
-Each program (conformance/programs/ranked.py) runs twice over the hollow device: by torchrun as N processes on N devices, and by
+Each program (conformance/programs/ranked.py, moe_ranks.py) runs twice over the hollow device: by torchrun as N processes on N devices, and by
 `--ranks N --roles all`, each rank in its turn. The peaks of each rank are equal to the byte: of its device, and of
 PyTorch's allocated memory. With `--lag until-waited` work is done when the host waits for it, so that what the host finds
 done does not go by how soon other processes call.
@@ -18,7 +18,11 @@ from sizes import mib
 WAYS = ('ddp', 'fsdp1', 'fsdp2', 'tp', 'pp', 'ep')
 WORLDS = (2, 4, 8)
 FLAGS = AMPLE + ['--names', 'off', '--lag', 'until-waited']
-BIG = {'fsdp': 64, 'tp_pp': 64}  # way of llama70b_ranks.py -> ranks
+SMALL = [(way, ['ranked.py', way], []) for way in WAYS] + [
+    (f'ep_fsdp2 {rule}', ['moe_ranks.py', 'small'], ['--routing', rule]) for rule in ('balanced', 'random:7')]
+BIG = [('fsdp', ['llama70b_ranks.py', 'fsdp'], []), ('tp_pp', ['llama70b_ranks.py', 'tp_pp'], []),
+       ('ep_fsdp2', ['moe_ranks.py', '70b'], ['--routing', 'balanced'])]
+BIG_WORLD = 64
 MOST_SECONDS_A_ROLE = 60
 USUAL = 'torch-2.14.1'
 
@@ -28,11 +32,15 @@ def peaks_of(process):
             max(device['peak_allocated_bytes'] for device in process['torch']['devices']))
 
 
-def alike(bench, way, world):
+def of_programs(program):
+    return [os.path.join(PROGRAMS, program[0])] + program[1:]
+
+
+def alike(bench, program, flags, world):
     verdict = Verdict()
-    python, script = venvs.python_of(USUAL), os.path.join(PROGRAMS, 'ranked.py')
-    real = bench.dry_run(python, torchrun(world) + [script, way], FLAGS + ['--devices', str(world)])
-    alone = bench.dry_run(python, [script, way], FLAGS + ['--ranks', str(world), '--roles', 'all'])
+    python, script, flags = venvs.python_of(USUAL), of_programs(program), FLAGS + flags
+    real = bench.dry_run(python, torchrun(world) + script, flags + ['--devices', str(world)])
+    alone = bench.dry_run(python, script, flags + ['--ranks', str(world), '--roles', 'all'])
     for run in (real, alone):
         verdict.expect(run.code == 0, f'ended with {run.code}: {run.last_line}')
     if verdict.failures:
@@ -47,10 +55,10 @@ def alike(bench, way, world):
     return verdict
 
 
-def large(bench, way, world):
+def large(bench, program, flags, world=BIG_WORLD):
     verdict = Verdict()
-    run = bench.dry_run(venvs.python_of(USUAL), [os.path.join(PROGRAMS, 'llama70b_ranks.py'), way],
-                        ['--device', 'H100-80GB', '--ranks', str(world), '--names', 'off'], most_seconds=900)
+    run = bench.dry_run(venvs.python_of(USUAL), of_programs(program),
+                        ['--device', 'H100-80GB', '--ranks', str(world), '--names', 'off'] + flags, most_seconds=900)
     verdict.expect(run.code == 0, f'ended with {run.code}: {run.last_line}')
     if verdict.failures:
         return verdict
@@ -66,7 +74,7 @@ def large(bench, way, world):
 
 
 def rows():
-    return ([Row('ranks', f'{way} {world}', 20 + 12 * world, lambda bench, of=(way, world): alike(bench, *of))
-             for way in WAYS for world in WORLDS] +
-            [Row('ranks', f'70b {way}', 120, lambda bench, of=(way, world): large(bench, *of), is_alone=True)
-             for way, world in BIG.items()])
+    return ([Row('ranks', f'{way} {world}', 20 + 12 * world, lambda bench, of=(program, flags, world): alike(bench, *of))
+             for way, program, flags in SMALL for world in WORLDS] +
+            [Row('ranks', f'70b {way}', 120, lambda bench, of=(program, flags): large(bench, *of), is_alone=True)
+             for way, program, flags in BIG])

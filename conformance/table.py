@@ -28,7 +28,8 @@ GROUPS = {  # group -> (its title, what is held to what)
     'ranks': ('One rank of many, run alone',
               'Each program runs by torchrun, as a process for each rank, and by `--ranks N --roles all`, each rank without the others. '
               'Peaks of each rank, of its device and of PyTorch\'s allocated memory, are equal to the byte. Work is done when the host '
-              'waits for it (`--lag until-waited`). A 70B Llama runs by its roles alone.'),
+              'waits for it (`--lag until-waited`). A 70B Llama runs by its roles alone, and so does a mixture of 16 experts a layer '
+              'of as many parameters.'),
     'routing': ('Routers of experts by a rule',
                 'A small mixture of experts of transformers by each rule of `--routing`: what it reserves. When balanced that equals, as what '
                 'it allocates does, the program that writes an even choice into its routers\' results by itself, to the byte.'),

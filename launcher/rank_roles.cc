@@ -31,6 +31,16 @@ std::vector<RankGroup> GroupsOf(const RankJson& file, const char* key) {
   return out;
 }
 
+constexpr std::size_t kLeastSteps = 4;  // that are written in short
+
+// Past the last of those that follow each other by the step of the first two; where that is 1, `begin`.
+std::size_t StepsEnd(const std::vector<int>& ranks, std::size_t begin) {
+  if (begin + 1 >= ranks.size() || ranks[begin + 1] == ranks[begin] + 1) return begin;
+  std::size_t end = begin + 2;
+  while (end < ranks.size() && ranks[end] - ranks[end - 1] == ranks[begin + 1] - ranks[begin]) ++end;
+  return end;
+}
+
 bool Holds(const RankGroup& group, int rank) { return std::find(group.begin(), group.end(), rank) != group.end(); }
 
 // Whether the two lie alike: the same distances from their first rank.
@@ -144,7 +154,13 @@ std::vector<int> RoleSearch::StandsFor(int stage, const std::set<int>& themselve
 std::string RangesText(const std::vector<int>& ranks) {
   std::string out;
   for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t end = i + 1;
+    std::size_t end = StepsEnd(ranks, i);
+    if (end - i >= kLeastSteps) {
+      absl::StrAppend(&out, out.empty() ? "" : ", ", ranks[i], ", ", ranks[i + 1], ", ..., ", ranks[end - 1]);
+      i = end;
+      continue;
+    }
+    end = i + 1;
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
     absl::StrAppend(&out, out.empty() ? "" : ", ", ranks[i]);
     if (end - i > 1) absl::StrAppend(&out, "-", ranks[end - 1]);

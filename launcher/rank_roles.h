@@ -68,7 +68,7 @@ class RoleSearch {
   std::vector<RankEvidence> told_;
 };
 
-// "0-7, 16" of sorted ranks.
+// "0-7, 16" of sorted ranks; "0, 8, ..., 56" of four or more with the same step.
 std::string RangesText(const std::vector<int>& ranks);
 
 }  // namespace ashlar::cli

@@ -38,6 +38,11 @@ bool DecidesBefore(const RanRole& a, const RanRole& b) {
   return BytesThatDecide(a.report) > BytesThatDecide(b.report);
 }
 
+std::string DifferenceText(std::uint64_t bytes, std::uint64_t others) {
+  return bytes > others ? absl::StrCat(FormatBytes(bytes - others), " more")
+                        : absl::StrCat(FormatBytes(others - bytes), " less");
+}
+
 std::uint64_t CommunicatorsOf(const RunReport& report) {
   std::uint64_t out = 0;
   for (const ProcessRun& run : report.results.runs) {
@@ -186,7 +191,8 @@ class RoleRuns {
     out.compared.push_back(is_like ? absl::StrCat(which, ", has the peak of rank ", rank, ": they count as one role")
                                    : absl::StrCat(which, ", has another peak than rank ", rank, ", ",
                                                   FormatBytes(role.peak_bytes), " and ", FormatBytes(stage->peak_bytes),
-                                                  ": the ranks between were not run; --roles all runs each"));
+                                                  " (", DifferenceText(role.peak_bytes, stage->peak_bytes),
+                                                  "): the ranks between were not run; --roles all runs each"));
     return is_like;
   }
 

@@ -21,12 +21,12 @@ TP, STAGES = 8, 4
 
 
 class Attention(nn.Module):
-    def __init__(self):
+    def __init__(self, width=WIDTH, key_heads=KEY_HEADS):
         super().__init__()
-        self.q = nn.Linear(WIDTH, HEADS * HEAD, bias=False)
-        self.k = nn.Linear(WIDTH, KEY_HEADS * HEAD, bias=False)
-        self.v = nn.Linear(WIDTH, KEY_HEADS * HEAD, bias=False)
-        self.o = nn.Linear(HEADS * HEAD, WIDTH, bias=False)
+        self.q = nn.Linear(width, width, bias=False)
+        self.k = nn.Linear(width, key_heads * HEAD, bias=False)
+        self.v = nn.Linear(width, key_heads * HEAD, bias=False)
+        self.o = nn.Linear(width, width, bias=False)
 
     def forward(self, x):
         batch, tokens, _ = x.shape
@@ -36,11 +36,11 @@ class Attention(nn.Module):
 
 
 class Mlp(nn.Module):
-    def __init__(self):
+    def __init__(self, width=WIDTH, inner=INNER):
         super().__init__()
-        self.gate = nn.Linear(WIDTH, INNER, bias=False)
-        self.up = nn.Linear(WIDTH, INNER, bias=False)
-        self.down = nn.Linear(INNER, WIDTH, bias=False)
+        self.gate = nn.Linear(width, inner, bias=False)
+        self.up = nn.Linear(width, inner, bias=False)
+        self.down = nn.Linear(inner, width, bias=False)
 
     def forward(self, x):
         return self.down(F.silu(self.gate(x)) * self.up(x))

@@ -126,6 +126,30 @@ class Gloo(unittest.TestCase):
         self.assertIsInstance(Real(), kind)
         self.assertEqual(kind.options, "of Gloo")
 
+    def test_each_peer_sends_what_this_rank_sends_to_itself(self):
+        class Tensor(object):
+            def __init__(self, values):
+                self.values, self.shape = values, (len(values),)
+
+            def detach(self):
+                return self
+
+            def copy_(self, other):
+                self.values[:] = other.values
+
+            def split(self, sizes):
+                ends = [sum(sizes[: i + 1]) for i in range(len(sizes))] if isinstance(sizes, list) else list(
+                    range(sizes, len(self.values) + 1, sizes))
+                return [Tensor(self.values[begin:end]) for begin, end in zip([0] + ends, ends)]
+
+        group = types.SimpleNamespace(rank=lambda: 2, size=lambda: 3)
+        ours, heard = [Tensor([1]), Tensor([2, 3]), Tensor([4, 5])], [Tensor([0, 0]), Tensor([9]), Tensor([0, 0])]
+        host.Host._after_all_to_all(host.Host, heard, {"input_tensor_list": ours}, group)
+        self.assertEqual([tensor.values for tensor in heard], [[4, 5], [9], [4, 5]])  # another length: nothing is known
+        whole = Tensor([1, 2, 3, 4, 5])
+        self.assertEqual([part.values for part in host._parts(whole, [1, 2, 2], group)], [[1], [2, 3], [4, 5]])
+        self.assertEqual([part.values for part in host._parts(Tensor([1, 2, 3]), None, group)], [[1], [2], [3]])
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -96,7 +96,19 @@ TEST_F(DryRunRanksTest, ALastRankOfAnotherPeakStandsForItselfAlone) {
   EXPECT_EQ(ranks["roles"][0]["stands_for"], json({0, 1, 2}));
   EXPECT_EQ(ranks["roles"][1]["stands_for"], json({3}));
   EXPECT_EQ(ranks["decides"], 3) << "it takes most";
-  EXPECT_THAT(ranks["compared"][0].get<std::string>(), HasSubstr("has another peak than rank 0"));
+  EXPECT_THAT(ranks["compared"][0].get<std::string>(),
+              AllOf(HasSubstr("has another peak than rank 0"), HasSubstr("(1.00 GiB more)")));
+}
+
+TEST_F(DryRunRanksTest, RanksOfOneStepAreWrittenInShort) {
+  const std::vector<int> group = {0, 4, 8, 12};
+  const auto telling = [&](int rank) {
+    return Telling({.rank = rank, .world = 16, .groups = {group}, .used = {group}, .paired = {}, .peers = {}},
+                   kRankGiB);
+  };
+  const json ranks = RanksOf("--ranks 16", RankProgram({{0, telling(0)}, {12, telling(12)}}));
+  ASSERT_EQ(ranks["roles"].size(), 2U);
+  EXPECT_EQ(ranks["roles"][1]["what"], "last of the 4 ranks 0, 4, ..., 12");
 }
 
 // Two ranks of tensor parallel, four stages: 0 and 1 are the first stage, 2 and 3 the second.

@@ -7,7 +7,8 @@
 // What the others say is a copy of what this rank says: an all-gather gives this rank's part once for each rank, so
 // that counts and lengths agree. What only another rank can say is heard where that rank has run before, by the folder
 // that ASHLAR_RANKS names: the n-th broadcast or scatter of a root, the n-th message of a pair. Where it has not, a
-// broadcast leaves its buffer as it is, and what would be received is not known.
+// broadcast leaves its buffer as it is, and what would be received is not known; but in a group in which this rank
+// sends to itself, as an all-to-all by pairs does, each peer sends it the same.
 //
 // Only what is small and known is kept (NcclCall::Take). Communicators of several runs are the same where their names
 // are. Thread rule: any thread.
@@ -39,6 +40,7 @@ class AbsentPeers {
   std::string FileOf(const NcclCall& call);
   bool SaysAlone(const NcclCall& call) const;
   void Keep(const std::string& file, const std::vector<std::byte>& bytes);
+  std::string OwnMessage(const NcclCall& call) const;
   void Hear(const NcclCall& call, const std::string& file) const;
 
   const std::string folder_;

@@ -77,6 +77,7 @@ struct NcclCall {
   const void* scalar = nullptr;  // each rank's values are multiplied by it first; null: not. Device or host memory
   std::vector<std::byte> scalar_bytes = {};  // the same, where it was read when the operation was made
   std::string data = {};
+  const void* own = nullptr;  // of a receive in a group: what this rank sends to itself in it, as much; null: nothing
 
   bool IsReduction() const { return kind <= Kind::kReduceScatter; }
   bool IsPair() const { return kind >= Kind::kSend; }

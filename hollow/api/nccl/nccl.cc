@@ -58,11 +58,25 @@ NcclResult NcclGroup::Drop() {
   return MakeAll();
 }
 
+void NcclGroup::NoteOwn(std::vector<Made>& calls) {
+  std::map<const NcclCommunicator*, const NcclCall*> own;
+  for (const Made& made : calls) {
+    const bool is_own = made.call.kind == NcclCall::Kind::kSend && made.call.peer == made.communicator->rank();
+    if (is_own) own.emplace(made.communicator.get(), &made.call);
+  }
+  for (Made& made : calls) {
+    const auto sent = own.find(made.communicator.get());
+    if (made.call.kind != NcclCall::Kind::kReceive || sent == own.end()) continue;
+    if (sent->second->PartBytes() == made.call.PartBytes()) made.call.own = sent->second->send;
+  }
+}
+
 NcclResult NcclGroup::MakeAll() {
-  const std::vector<Made> calls = std::exchange(calls_, {});
+  std::vector<Made> calls = std::exchange(calls_, {});
   const std::vector<std::shared_ptr<NcclCommunicator>> awaited = std::exchange(awaited_, {});
   NcclResult result = std::exchange(failed_, NcclResult::kSuccess);
   if (result != NcclResult::kSuccess) return result;  // NCCL, too, makes none of a group with a bad call
+  NoteOwn(calls);
   for (const Made& made : calls) {
     const NcclResult one = made.communicator->Issue(made.call, made.stream);
     if (result == NcclResult::kSuccess) result = one;

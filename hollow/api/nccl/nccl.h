@@ -43,6 +43,7 @@ class NcclGroup {
     NcclCall call;
     void* stream;
   };
+  static void NoteOwn(std::vector<Made>& calls);  // NcclCall::own of each receive
   NcclResult MakeAll();
 
   int depth_ = 0;

@@ -44,14 +44,14 @@ class Values(object):
         given = operation.Arguments(self.torch, plan, args, kwargs)
         if not (given.read or given.written or plan.has_device):
             return func._op(*args, **kwargs)  # nothing of the device
-        host, read = self._begin(func, plan, given, args, kwargs)
+        host, read, is_told = self._begin(func, plan, given, args, kwargs)
         try:
             made = func._op(*args, **kwargs)  # its Python wrapper would hold the arguments of what fails
         except BaseException:
             args = kwargs = given = host = None
             raise
         finally:
-            if read is not None:
+            if is_told:
                 self.hollow.read_as_is()
         try:
             made = self._after(func, plan, host, args, kwargs, given, made)
@@ -63,14 +63,23 @@ class Values(object):
             return made
 
     def _begin(self, func, plan, given, args, kwargs):
-        """(what a real run needs, or None; what the program is to read, or None: what is there)."""
+        """(what a real run needs, or None; what the program is to read, or None: what is there; whether the operation
+        is told what it reads inside)."""
         read = None if self.reads is None else self._read(func, plan, given, args, kwargs)
         host = self._before(func, plan, given) if read is None else None
         if plan.reads_inside and self._reads_inside(plan, given):
             self.known.forget_unused()  # its scratch memory holds nothing: what lay there before could be any number
-        if read is not None:
-            self.hollow.read_as(read.count)
-        return host, read
+        count = self._repeats(plan, given, host) if read is None else read.count
+        if count is not None:
+            self.hollow.read_as(count)
+        return host, read, count is not None
+
+    def _repeats(self, plan, given, host):
+        """repeat_interleave fails where the kernel's answer, that no count is negative, is not there."""
+        if plan.name != "repeat_interleave" or host is None or not given.known or not given.read:
+            return None
+        counts = self.aliases.of(given.read[0], aliases.extent(given.read[0]))
+        return int(counts.sum()) if counts.numel() and int(counts.min()) >= 0 else None
 
     def _read(self, func, plan, given, args, kwargs):
         try:
@@ -90,8 +99,12 @@ class Values(object):
             outputs = [t for t in outputs if not any(t is w for w in given.written)]
         if plan.perhaps_copies and any(aliases.share(self.torch, t, read) for t in outputs for read in given.read):
             return made  # a view
+        if plan.kind == COLLECTIVE:  # the library moves the bytes, and tells
+            for tensor in given.read + given.written + outputs:
+                if tensor.numel() * tensor.element_size() <= self.limit.most:
+                    self.known.keep(tensor)  # what is known of them, now or once the peers have called
         if not (given.read or given.written or outputs) or plan.kind == COLLECTIVE:
-            return made  # nothing of the device; or the library moves the bytes, and tells
+            return made
         if host is not None and operation.pairs(self.torch, outputs, self.limit) is not None:
             result = self._on_host(host, func, args, kwargs, made, given)
             if result is not None:

@@ -102,6 +102,26 @@ TEST_F(AbsentPeersTest, WhatNobodySaidIsNotWaitedFor) {
   EXPECT_GT(Report()["made_up_total"], 0) << "and is told as made up";
 }
 
+// An all-to-all by pairs.
+TEST_F(AbsentPeersTest, InAGroupEachPeerSendsWhatThisRankSendsToItself) {
+  RunAlone(2, [](void* communicator, float* buffer) {
+    Put(buffer, {1, 2, 3, 4});
+    ASSERT_EQ(CallNccl("ncclGroupStart"), 0);
+    for (int peer = 0; peer < kWorld; ++peer) {
+      ASSERT_EQ(CallNccl("ncclSend", static_cast<const void*>(buffer + peer), std::size_t{1}, kFloatType, peer,
+                         communicator, kNoStream),
+                0);
+      ASSERT_EQ(CallNccl("ncclRecv", static_cast<void*>(buffer + 4 + peer), std::size_t{1}, kFloatType, peer,
+                         communicator, kNoStream),
+                0);
+    }
+    ASSERT_EQ(CallNccl("ncclGroupEnd"), 0);
+    EXPECT_EQ(Read(buffer), (Floats{1, 2, 3, 4, 3, 3, 3, 3}));
+    ASSERT_EQ(Receive(buffer, 0, communicator), 0);
+    EXPECT_EQ(Read(buffer), Floats{}) << "out of the group it is not known";
+  });
+}
+
 TEST_F(AbsentPeersTest, AReportTellsOfTheWholeCommunicator) {
   RunAlone(3, [](void* communicator, float* buffer) {
     ASSERT_EQ(Broadcast(buffer, 3, communicator), 0);

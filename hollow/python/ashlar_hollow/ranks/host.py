@@ -1,9 +1,10 @@
 """Collectives of CPU tensors without peers. Gloo connects its ranks when a group is made; PyTorch's FakeProcessGroup
 takes its place, which connects none and gives each peer's part as a copy of this rank's.
 
-What it lacks is done here, after its call: sums count every rank, and what one rank alone says (a broadcast, a scatter, a
-message) is heard where that rank ran before. Whom this rank sends to and receives from is told, on any device. The functions are those of torch.distributed.distributed_c10d, so that its
-collectives of objects go by them too. Thread rule: any thread.
+What it lacks is done here, after its call: sums count every rank, each peer sends what this rank sends to itself
+(all_to_all), and what one rank alone says (a broadcast, a scatter, a message) is heard where that rank ran before. Whom
+this rank sends to and receives from is told, on any device. The functions are those of torch.distributed.distributed_c10d,
+so that its collectives of objects go by them too. Thread rule: any thread.
 """
 
 import ctypes
@@ -86,6 +87,17 @@ def _bytes_of(tensor):
     return ctypes.string_at(whole.data_ptr(), _size_of(whole))
 
 
+def _is_of_host(given):
+    """A tensor, or a list of some."""
+    first = given[0] if isinstance(given, (list, tuple)) and given else given
+    return getattr(getattr(first, "device", None), "type", None) == "cpu"
+
+
+def _parts(tensor, sizes, group):
+    """What of the tensor is for each rank, or of each."""
+    return tensor.detach().split(list(sizes) if sizes else tensor.shape[0] // group.size())
+
+
 class Host(object):
     def __init__(self, c10d, told):
         self.c10d, self.told = c10d, told
@@ -93,7 +105,7 @@ class Host(object):
         self.originals = {}
 
     def install(self):
-        for name in ("all_reduce", "broadcast", "scatter"):
+        for name in ("all_reduce", "broadcast", "scatter", "all_to_all", "all_to_all_single"):
             self._wrap(name, getattr(self, "_after_" + name))
         for name, key in PAIRED.items():
             self._wrap(name, self._after_send if key == "dst" else self._after_recv)
@@ -108,13 +120,14 @@ class Host(object):
         signature = inspect.signature(original)
 
         @functools.wraps(original)
-        def call(tensor, *args, **kwargs):
-            given = signature.bind(tensor, *args, **kwargs).arguments
+        def call(*args, **kwargs):
+            given = signature.bind(*args, **kwargs).arguments
+            tensor = next(iter(given.values()))
             group = given.get("group") or self.c10d._get_default_group()
             if name in PAIRED:
                 self._tell(given, group, PAIRED[name])
-            done = original(tensor, *args, **kwargs)
-            if tensor.device.type == "cpu" and group.size() > 1:
+            done = original(*args, **kwargs)
+            if _is_of_host(tensor) and isinstance(group, self.c10d.ProcessGroup) and group.size() > 1:
                 after(tensor, given, group)
             return done
 
@@ -159,6 +172,16 @@ class Host(object):
             tensor.detach().mul_(group.size())
         elif operation == self.c10d.ReduceOp.PRODUCT:
             tensor.detach().pow_(group.size())
+
+    def _after_all_to_all(self, tensors, given, group):
+        own = given["input_tensor_list"][group.rank()].detach()
+        for tensor in tensors:
+            if tensor.shape == own.shape:
+                tensor.detach().copy_(own)
+
+    def _after_all_to_all_single(self, tensor, given, group):
+        parts = {"input_tensor_list": _parts(given["input"], given.get("input_split_sizes"), group)}
+        self._after_all_to_all(_parts(tensor, given.get("output_split_sizes"), group), parts, group)
 
     def _after_broadcast(self, tensor, given, group):
         path = self.messages.next(group.group_name, "all")
