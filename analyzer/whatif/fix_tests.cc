@@ -217,7 +217,8 @@ class FixTester {
                   .requests =
                       [begins, is_failure](const RequestTrace& r) {
                         std::optional<StepOrder> sorted = LargestStepsFirst(r, begins, !is_failure);
-                        return sorted.has_value() ? std::move(sorted->requests) : r;
+                        if (!sorted.has_value()) return r;
+                        return std::move(sorted->requests);
                       },
                   .program = &analyses::changes::kLargestFirst,
                   .must_carry_on = is_failure};
