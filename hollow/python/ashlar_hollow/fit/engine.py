@@ -21,7 +21,6 @@ MOST_SHARE = 0.97
 class Engine(object):
     def __init__(self, program, has_ample_room=False):
         self.program, self.has_ample_room = program, has_ample_room
-        self.where = None
         self.share = 0.0  # of the card, that it takes
         self.needed_bytes = 0  # of that share, to serve one request of the greatest length
         self.longest = 0  # tokens of a request at most
@@ -33,8 +32,7 @@ class Engine(object):
         def made(original, llm, *args, **kwargs):
             given = dict(zip(names, args))
             given.update(kwargs)
-            self.where = lines.where(llm)
-            self.program.tell("on_engine", given, self.where)
+            self.program.tell("on_engine", given, lines.where(llm))
             try:
                 original(llm, **given)
             except ValueError as error:  # of its own checks of what is left for the cache
