@@ -283,7 +283,8 @@ class FixTester {
       next = *requests_.next;
       next->requests = change.requests(next->requests);
     }
-    absl::StatusOr<WhatIfRow> after = RunWhatIf(change.requests ? change.requests(requests) : requests, settings,
+    const bool is_changed_here = change.requests && !next.has_value();  // else what is replayed is changed already
+    absl::StatusOr<WhatIfRow> after = RunWhatIf(is_changed_here ? change.requests(requests) : requests, settings,
                                                 options, next.has_value() ? &*next : nullptr);
     if (!after.ok()) return after.status();
     FixTest out;
