@@ -60,9 +60,8 @@ constexpr char kNeedsTorch[] =
     "from outside";
 
 constexpr char kTakesAll[] =
-    "the program as it is found no memory in room that no program fills: it takes a share of the device, as engines "
-    "do, "
-    "and fit knows vLLM's alone: ashlar dry-run says what it takes of a card";
+    "the program as it is found no memory in room that no program fills: of those that take a share of the device fit "
+    "knows vLLM's engine alone; ashlar dry-run says what it takes of a card";
 constexpr char kNeedsLength[] =
     "--goal longest: give the argument of the length, as in: ashlar fit --device T4 --goal longest "
     "--vary=--length:128..8192 -- python train.py";
